@@ -11,7 +11,7 @@ from gnnbench.core.cell import Cell, Until
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.threads import NAME
 from gnnbench.systems.runtime.find import find
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 SYSTEMS = ["baseline", "dgl", "fastsample", "pgsampler", "pyg", "pyg-native-sampler"]
 
@@ -32,7 +32,7 @@ def make(graph, system="baseline", settings=None, until="compute", setup=True, *
     }
     cell = Cell("test", system, graph.name, until=until, recipe=found.recipe, **values)
     composed = named.build(cell, graph)
-    assert isinstance(composed, Composed)
+    assert isinstance(composed, SystemRunner)
     if missing := composed.recipe.missing(cell.device, goes):
         pytest.skip(f"{system}: {missing.reason}")
     if setup:

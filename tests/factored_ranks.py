@@ -22,7 +22,7 @@ def factored_systems(graph) -> Iterator:
 
     def end():
         for system in made:
-            ranks = [process for process, _ in system._schedule._ranks]
+            ranks = system.schedule.session.processes.processes
             system.close()
             assert all(process.poll() is not None for process in ranks)
             assert not shared_memory()

@@ -92,7 +92,7 @@ def delay(device, seconds):
 
 def hurry():
     """From now on buffers are written again whether anybody reads them or not."""
-    from gnnbench.pipelines.batch_buffer import OutBuffer
+    from gnnbench.pipelines.batch_buffer import ProducerBuffer
 
-    OutBuffer.free = property(lambda self: True, lambda self, value: None)
-    OutBuffer.await_reader = lambda self: None
+    ProducerBuffer.free = property(lambda self: True, lambda self, value: None)
+    ProducerBuffer.await_reader = lambda self: None

@@ -12,7 +12,7 @@ def groups(graph):
     def end():
         for system in made:
             system.close()
-            assert all(process.poll() is not None for process, _ in system._schedule._ranks)
+            assert all(p.poll() is not None for p in system.schedule.session.processes.processes)
         made.clear()
 
     def build(ranks, settings=None, of=graph, **changes):
@@ -43,4 +43,4 @@ def own_group(small_graph):
             return made[-1]
 
         yield noted
-    assert not any(alive(pid) for system in made for pid in system._schedule.pids)
+    assert not any(alive(pid) for system in made for pid in system.schedule.pids)

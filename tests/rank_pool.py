@@ -116,13 +116,13 @@ class _Apart:
 @contextmanager
 def ranks_from(pool):
     """Within, leaders take their ranks' processes from a pool."""
-    from gnnbench.distributed import launcher
+    from gnnbench.distributed import rank_processes
 
-    launcher.subprocess = _Apart(subprocess, Popen=pool.start)
+    rank_processes.subprocess = _Apart(subprocess, Popen=pool.start)
     try:
         yield
     finally:
-        launcher.subprocess = subprocess
+        rank_processes.subprocess = subprocess
 
 
 class _OverError(BaseException):
@@ -137,13 +137,13 @@ def _serve(line):
         raise _OverError
 
     worker_rank.os = _Apart(os, _exit=over)
-    made, first = [], worker_rank.Follower.__init__
+    made, first = [], worker_rank.WorkerRank.__init__
 
     def note(self, *args):
         made.append(self)
         first(self, *args)
 
-    worker_rank.Follower.__init__ = note
+    worker_rank.WorkerRank.__init__ = note
 
     class Ending(worker_rank.Pulse):
         """One whose thread ends with the rank."""

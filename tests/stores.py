@@ -134,8 +134,8 @@ def stress(spec, dtype, width, device="cpu", path="host"):
             for nth, ids in enumerate(footprint(epoch))
         ]
         last = None
-        for first in range(0, BATCHES, stages.ahead):
-            group = stages.arranged(batches[first : first + stages.ahead], last)
+        for first in range(0, BATCHES, stages.window):
+            group = stages.reorder(batches[first : first + stages.window], last)
             last = group[-1]
             yield stages, group
 

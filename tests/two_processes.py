@@ -35,7 +35,7 @@ def two_processes(graph) -> Iterator:
     yield build
     for system in made:
         system.close()
-        assert not alive(system._schedule.pid)
+        assert not alive(system.schedule.pid)
 
 
 def alive(pid):

@@ -1,4 +1,4 @@
-"""The places of a bounded queue: host memory that processes share, each place for one batch."""
+"""The slots of a bounded queue: host memory that processes share, each slot for one batch."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gnnbench.core.errors import HostMemoryError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.interprocess import HostMemory, OpenedHostMemory
 from gnnbench.kernels.locked import lock, unlock
-from gnnbench.pipelines.batch_buffer import ALIGN, Layout, own_ids
+from gnnbench.pipelines.batch_buffer import ALIGN, BufferLayout, copy_ids
 
 
 @dataclass(frozen=True)
-class Room:
-    """Memory of place ``place``; ``version`` counts how often it was made anew."""
+class SlotMemory:
+    """Memory of slot ``slot``; ``version`` counts its reallocations."""
 
-    place: int
+    slot: int
     address: str
     version: int
 
 
-class Places:
-    """The process that owns them; nobody else's end frees them, and nothing has a name on disk."""
+class QueueSlots:
+    """The slots as their owner has them. The memory has no name on disk and ends with its users."""
 
     def __init__(self, number: int) -> None:
         self._memory: list[HostMemory | None] = [None] * number
@@ -35,79 +35,81 @@ class Places:
 
     @property
     def bytes(self) -> int:
-        """Of all places together."""
+        """Size of all slots together."""
         return sum(m.whole.numel() for m in self._memory if m is not None)
 
-    def room(self, place: int, size: int) -> Room:
-        """A place of ``size`` bytes at least, which nobody reads any more; larger ones replace it
-        with a quarter to grow. Raises ``OSError``."""
-        memory = self._memory[place]
+    def allocate(self, slot: int, size: int) -> SlotMemory:
+        """Return the memory of an unused slot, at least ``size`` bytes.
+
+        Memory that is too small is replaced by more, with a quarter to grow. Raises ``OSError``.
+        """
+        memory = self._memory[slot]
         if memory is None or memory.whole.numel() < size:
-            made = HostMemory(-(-(size + size // 4) // ALIGN) * ALIGN or ALIGN)
+            larger = HostMemory(-(-(size + size // 4) // ALIGN) * ALIGN or ALIGN)
             if memory is not None:
                 memory.close()
-            memory = self._memory[place] = made
-            self._versions[place] += 1
-        return Room(place, str(memory.address), self._versions[place])
+            memory = self._memory[slot] = larger
+            self._versions[slot] += 1
+        return SlotMemory(slot, str(memory.address), self._versions[slot])
 
     def close(self) -> None:
-        """Give all of them up; who has one open keeps it."""
+        """Free all slots; a process that has one open keeps it."""
         for memory in self._memory:
             if memory is not None:
                 memory.close()
         self._memory = [None] * len(self._memory)
 
 
-class Shelf:
-    """One process's view of the places: it writes a batch to its place or takes one out.
+class SlotAccess:
+    """One process's access to the slots. ``written`` counts bytes.
 
-    For a GPU the memory is locked, in each process that copies to or from it.
+    For a GPU the memory is locked in each process that copies to or from it.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._open: dict[int, tuple[int, OpenedHostMemory]] = {}  # by place, with its version
-        self.written = 0  # bytes
+        self._open: dict[int, tuple[int, OpenedHostMemory]] = {}  # by slot, with its version
+        self.written = 0
 
-    def write(self, layout: Layout, room: Room) -> None:
-        """Copy what ``layout`` placed; done on return."""
-        memory = self._memory(room)
-        for part, tensor in layout.parts:
-            part.of(memory).copy_(tensor, non_blocking=True)
+    def write(self, layout: BufferLayout, target: SlotMemory) -> None:
+        """Copy the tensors of a layout to a slot; the copies are done on return."""
+        memory = self._map(target)
+        for tensor_slice, tensor in layout.slices:
+            tensor_slice.of(memory).copy_(tensor, non_blocking=True)
         if self._device.type == "cuda":
             torch.cuda.current_stream(self._device).synchronize()
         self.written += layout.size
 
-    def take(self, parts: MiniBatch, size: int, room: Room) -> MiniBatch:
-        """The batch whose tensors are ``parts`` of a place, copied to the device in one piece.
+    def take(self, slices: MiniBatch, size: int, source: SlotMemory) -> MiniBatch:
+        """Copy a batch, whose tensors are ``slices`` of a slot, to the device in one transfer.
 
-        On return the place may be written again, whatever has been enqueued.
+        The slot may be overwritten on return.
         """
-        memory = self._memory(room)[:size]
+        memory = self._map(source)[:size]
         if self._device.type == "cuda":
-            there = memory.to(self._device, non_blocking=True)
+            on_device = memory.to(self._device, non_blocking=True)
             copied = torch.cuda.Event()
             copied.record(torch.cuda.current_stream(self._device))
             copied.synchronize()
         else:
-            there = memory.clone()
-        found = parts.mapped(lambda part: part.of(there))
-        own_ids(found)  # the audit keeps them: not the edges beside them
-        return found
+            on_device = memory.clone()
+        batch = slices.mapped(lambda tensor_slice: tensor_slice.of(on_device))
+        copy_ids(batch)  # the audit keeps the ids, but not the edges
+        return batch
 
     def close(self) -> None:
-        """Let go of all memory."""
-        for place in list(self._open):
-            self._drop(place)
+        """Unmap all slots."""
+        for slot in list(self._open):
+            self._unmap(slot)
 
-    def _memory(self, room: Room) -> Tensor:
-        version, memory = self._open.get(room.place, (0, None))
-        if memory is None or version != room.version:
-            self._drop(room.place)
-            memory = OpenedHostMemory(room.address)
-            self._open[room.place] = room.version, memory
+    def _map(self, slot: SlotMemory) -> Tensor:
+        version, memory = self._open.get(slot.slot, (0, None))
+        if memory is None or version != slot.version:
+            self._unmap(slot.slot)
+            memory = OpenedHostMemory(slot.address)
+            self._open[slot.slot] = slot.version, memory
             if self._device.type == "cuda" and (code := lock(memory.whole)):
-                del self._open[room.place]
+                del self._open[slot.slot]
                 raise HostMemoryError(
                     f"{memory.whole.numel()} bytes of the queue's memory cannot be locked for the"
                     f" GPU (CUDA error {code}); give schedule.queue a smaller number, or raise the"
@@ -115,9 +117,9 @@ class Shelf:
                 )
         return memory.whole
 
-    def _drop(self, place: int) -> None:
-        if place in self._open:
-            _, memory = self._open.pop(place)
+    def _unmap(self, slot: int) -> None:
+        if slot in self._open:
+            _, memory = self._open.pop(slot)
             if self._device.type == "cuda":
                 unlock(memory.whole)
             memory.close()

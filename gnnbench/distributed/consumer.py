@@ -1,28 +1,38 @@
-"""The consumer's side: it starts the producer, trains on what it is handed, and ends it."""
+"""The consumer's side: it trains on the batches of a producer's process, and ends that process."""
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gnnbench.core.cell import Until
-from gnnbench.core.counters import MEASURES
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.distributed.producer import GoneError, Start, receive, send
+from gnnbench.distributed.process_exit import exit_code, exit_description, was_killed_for_memory
+from gnnbench.distributed.producer_messages import (
+    BuildProducer,
+    ForeseeEpoch,
+    GoneError,
+    ProduceEpoch,
+    RequestDone,
+    StopEpoch,
+    receive,
+    send,
+)
+from gnnbench.distributed.remote_failure import RemoteFailure
 from gnnbench.measure.machine import oom_kills
-from gnnbench.pipelines.batch_buffer import Epoch, Failed, Foresee, Handed, InBuffer, Over, Stop
+from gnnbench.pipelines.batch_buffer import BufferFilled, ConsumerBuffer
 from gnnbench.pipelines.schedule import Schedule, Stages
+from gnnbench.pipelines.utilization import add_rows
 
 if TYPE_CHECKING:
-    from gnnbench.distributed.producer_start import Started
+    from gnnbench.distributed.producer_start import StartedProducer
     from gnnbench.measure.timeline import Timeline
 
 END_S = 10.0
@@ -33,53 +43,59 @@ class ProducerDiedError(GnnbenchError):
 
 
 class Consumer(Schedule):
-    """Trains on the batches of a producer's process (``begun``), which is built with the object.
+    """Trains on the batches of a producer's process, which builds its stages meanwhile.
 
-    An exception in the producer is raised here, with its type and text where this process knows it.
-    Where its process has died ``ProducerDiedError`` is, or ``MemoryError`` where the kernel killed
-    it for lack of memory. ``buffers`` and ``share`` are those of the spec. The producer lives no
-    longer than the thread that started it.
+    An exception in the producer is raised here, with its type and text if this process knows the
+    type. If the process has died ``ProducerDiedError`` is raised, or ``MemoryError`` if the kernel
+    killed it for lack of memory. ``buffers`` and ``share`` are those of the spec. The producer ends
+    with the thread that started it.
     """
 
-    def __init__(self, job: Job, buffers: int, share: int, begun: Started) -> None:
+    def __init__(self, job: Job, buffers: int, share: int, started: StartedProducer) -> None:
         self._job, device = job, job.device
         self.peak_bytes = 0
-        self._buffers = [InBuffer(device) for _ in range(buffers)]
+        self._buffers = [ConsumerBuffer(device) for _ in range(buffers)]
         self._oom_kills = oom_kills()
-        self._process, self._connection = begun.process, begun.connection
+        self._process, self._connection = started.process, started.connection
         on_gpu, processors = device.type == "cuda", 0
         if on_gpu:
             processors = torch.cuda.get_device_properties(device).multi_processor_count
         number = device.index if on_gpu else None
         threads = torch.get_num_threads()
-        self._built = False  # as far as the producer has said
-        self._unbuilt: Exception | None = None  # why not
-        self._owes = False  # the word that what it was asked for is over, or has failed
-        self._say(sys.path)
-        self._ask(Start(job.cell, job.graph, threads, number, processors, buffers, share))
+        self._is_built = False  # as far as the producer has answered
+        self._build_error: Exception | None = None
+        self._is_busy = False  # a request has no answer yet
+        self._send(sys.path)
+        self._request(
+            BuildProducer(job.cell, job.graph, threads, number, processors, buffers, share)
+        )
 
     @property
     def pid(self) -> int:
         """Process id of the producer."""
         return self._process.pid
 
-    def ready(self) -> None:
-        """Wait until the producer is built. Raises what it could not be built for, each time."""
-        if self._unbuilt is not None:
-            raise self._unbuilt
-        if not self._built:
+    def start(self, stages: Stages) -> None:
+        """Wait until the producer is built."""
+        self._await_built()
+
+    def _await_built(self) -> None:
+        """Wait until the producer is built. Raises the error of building, each time."""
+        if self._build_error is not None:
+            raise self._build_error
+        if not self._is_built:
             try:
-                self._heard()
+                self._receive()
             except Exception as error:
-                self._unbuilt = error
+                self._build_error = error
                 raise
-            self._built = True
+            self._is_built = True
 
     def foresee(self, epoch: int) -> None:
-        """Tell the producer's store, too, which epoch is run next."""
-        self._give_up()
-        self._ask(Foresee(epoch))
-        self._heard()
+        """Prepare the producer's store, too, for the epoch that runs next."""
+        self._stop()
+        self._request(ForeseeEpoch(epoch))
+        self._receive()
 
     def epoch(
         self,
@@ -89,35 +105,34 @@ class Consumer(Schedule):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Compute each batch as it comes; the producer's spans are on a lane of its own.
+        """Train on each batch as it arrives; the producer's spans have their own lane.
 
-        A buffer is given back when the trainer and the hook that keeps batches are done with it.
-        The last ones stay as they are until the next epoch.
+        A buffer is released when the trainer and ``stages.keep`` have returned. The last buffers
+        keep their content until the next epoch.
         """
         if not batches:
             return
-        self._give_up()
+        self._stop()
         seeds = torch.cat(batches).cpu().numpy()
-        self._ask(Epoch(epoch, seeds, [b.numel() for b in batches]))
-        place = 0
+        self._request(ProduceEpoch(epoch, seeds, [b.numel() for b in batches]))
+        position = 0
         try:
-            while isinstance(word := self._heard(), Handed):
-                batch, rows = self._taken(word, timeline, place)
+            while isinstance(message := self._receive(), BufferFilled):
+                batch, rows = self._open(message, timeline, position)
                 if stages.trainer is not None:
-                    with timeline.span("compute", place):
+                    with timeline.span("compute", position):
                         stages.trainer.step(batch, rows)
                 stages.keep(batch, rows)
-                self._say(self._buffers[word.place].done(word.place))
-                place += 1
+                self._send(self._buffers[message.buffer].done(message.buffer))
+                position += 1
         except BaseException:
-            self._give_up()
+            self._stop()
             raise
-        timeline.add(word.spans)
-        for stage, name, where, value in word.counts:
-            self._job.counts.add(stage, MEASURES[name], value, where)
+        timeline.add(message.spans)
+        add_rows(self._job.counts, message.counts)
 
     def close(self) -> None:
-        """End the producer's process, and let go of its memory."""
+        """End the producer's process, and unmap its memory."""
         for buffer in self._buffers:
             buffer.close()
         self._connection.close()
@@ -127,59 +142,57 @@ class Consumer(Schedule):
             self._process.kill()
             self._process.wait()
 
-    def _taken(self, word: Handed, timeline: Timeline, place: int) -> tuple[MiniBatch, Tensor]:
-        buffer = self._buffers[word.place]
-        buffer.open(word)
-        with timeline.span("memory_io", place):
-            return buffer.batch(word)
+    def _open(
+        self, message: BufferFilled, timeline: Timeline, position: int
+    ) -> tuple[MiniBatch, Tensor]:
+        buffer = self._buffers[message.buffer]
+        buffer.open(message)
+        with timeline.span("memory_io", position):
+            return buffer.batch(message)
 
-    def _give_up(self) -> None:
-        """Have the producer end what it is at, whatever it has handed over meanwhile."""
-        self.ready()
-        if not self._owes:
+    def _stop(self) -> None:
+        """Have the producer stop its epoch, if one runs, and take in what it sent meanwhile."""
+        self._await_built()
+        if not self._is_busy:
             return
-        with suppress(Exception):  # whatever it fails by is not why the epoch is given up
-            self._say(Stop())
-            while isinstance(word := self._heard(), Handed):
-                self._buffers[word.place].open(word)
+        with suppress(Exception):  # a failure of the producer is not why the epoch is stopped
+            self._send(StopEpoch())
+            while isinstance(message := self._receive(), BufferFilled):
+                self._buffers[message.buffer].open(message)
 
-    def _ask(self, word: Any) -> None:
-        self._say(word)
-        self._owes = True
+    def _request(self, message: object) -> None:
+        self._send(message)
+        self._is_busy = True
 
-    def _say(self, word: Any) -> None:
+    def _send(self, message: object) -> None:
         try:
-            send(self._connection, word)
+            send(self._connection, message)
         except GoneError:
             raise self._death() from None
 
-    def _heard(self) -> Handed | Over:
-        """The producer's next word. Raises what it failed by."""
+    def _receive(self) -> BufferFilled | RequestDone:
+        """Return the producer's next message. Raises the error of a failed request."""
         try:
-            word = receive(self._connection)
+            message = receive(self._connection)
         except GoneError:
             raise self._death() from None
-        if isinstance(word, Failed):
-            self._owes = False
-            raise word.exception()
-        if isinstance(word, Over):
-            self._owes = False
-            self.peak_bytes = max(self.peak_bytes, word.peak_bytes)
-            return word
-        assert isinstance(word, Handed)
-        return word
+        if isinstance(message, RemoteFailure):
+            self._is_busy = False
+            raise message.exception()
+        if isinstance(message, RequestDone):
+            self._is_busy = False
+            self.peak_bytes = max(self.peak_bytes, message.peak_bytes)
+            return message
+        assert isinstance(message, BufferFilled)
+        return message
 
     def _death(self) -> Exception:
-        """What to raise where the producer has ended by itself."""
-        self._owes = False
-        try:
-            code = self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
+        """Return what to raise after the producer has ended by itself."""
+        self._is_busy = False
+        code = exit_code(self._process, END_S)
+        if was_killed_for_memory(code, self._oom_kills):
             return MemoryError("cannot allocate memory: the kernel killed the producer for it")
-        how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
         return ProducerDiedError(
-            f"the producer's process died {how}; run again, or take schedule=serial"
+            f"the producer's process died {exit_description(code)}; run again, or take"
+            " schedule=serial"
         )

@@ -1,4 +1,4 @@
-"""Several processes train together, each on its stretch of every batch's seeds."""
+"""``schedule=data-parallel``: processes train together, each on a shard of every batch's seeds."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
 from gnnbench.core.stage import option
 from gnnbench.distributed.partition.split import HYBRID, NONE, SPLITS, VANILLA, Split
-from gnnbench.pipelines.schedule import EAGER, FLAT, WAYS, Schedule, ScheduleSpec
+from gnnbench.pipelines.schedule import FLAT, WAYS, Schedule, ScheduleSpec
+from gnnbench.pipelines.schedule_plan import SchedulePlan
+from gnnbench.pipelines.training_step import EAGER
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
     from gnnbench.core.job import Job
-    from gnnbench.distributed.ranks import Part
+    from gnnbench.distributed.rank_schedule import RankSchedule
     from gnnbench.features.spec import StoreSpec
     from gnnbench.models.aggregation import AggregateSpec
     from gnnbench.pipelines.order import OrderSpec
     from gnnbench.sampling.stage import SamplerSpec
 
-# Of each rank alone; they give rows of any batch, in any order.
+# Stores that each rank has for itself; they load any batch, in any order.
 OWN_STORES = ("host", "uva", "gpu", "cache")
 STORES = (*OWN_STORES, "match", "window", "sharded", "dgl", "pyg")
 ORDERS = ("as-drawn",)
-AGREED = (*ORDERS, "greedy")  # all ranks take rank 0's
-SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
+AGREED = (*ORDERS, "greedy")  # all ranks use rank 0's
+SPLIT_STORES = ("host", "gpu")  # in which a rank stores its own rows
 DEFAULT, METIS = "default", "metis"
 
 
 def check_cache(schedule: str, features: StoreSpec) -> None:
-    """Raise ``UnsupportedError`` where a cache is not filled once, by each rank for itself."""
+    """Raise ``UnsupportedError`` unless each rank fills its cache once, for itself."""
     if features.foresees:
         raise UnsupportedError(
             f"schedule '{schedule}' does not tell ranks an epoch before it is timed; take a"
@@ -44,18 +46,118 @@ def check_cache(schedule: str, features: StoreSpec) -> None:
         )
 
 
+class DataParallelPlan(SchedulePlan):
+    """Ranks share every batch."""
+
+    _spec: DataParallel
+
+    def check(
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
+    ) -> None:
+        """Raise ``UnsupportedError`` if ranks would not sample what one rank samples, or would run
+        batches in different orders."""
+        if not (sampler.mini_batches and sampler.repeats):
+            self._check_own_random_numbers(sampler)
+        elif sampler.frontier != "cumulative":
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' needs frontier=cumulative: with"
+                f" '{sampler.frontier}' the hop at which a node is first met depends on a"
+                " batch's other seeds"
+            )
+        if features is not None and features.name not in STORES:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' does not run features '{features.name}' yet; take"
+                f" one of: {', '.join(STORES)}"
+            )
+        if features is not None:
+            check_cache(self._spec.name, features)
+        orders = AGREED if self._spec.partition == NONE else ORDERS
+        if order.name not in orders:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' needs all ranks to run batches in one order; instead"
+                f" of '{order.name}' take order={' or '.join(orders)}"
+            )
+
+        self._check_partition(sampler, features, device)
+
+    def _check_own_random_numbers(self, sampler: SamplerSpec) -> None:
+        """Raise ``UnsupportedError`` if the ranks' own random numbers cannot be checked."""
+        reason = f"sampler '{sampler.name}' has random numbers of its own"
+        if self._spec.partition != NONE:
+            raise UnsupportedError(
+                f"schedule.partition={self._spec.partition} needs draws that know no rank, and"
+                f" {reason}; take partition=none, or one of gnnbench's samplers"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' counts what ranks draw together, which no law tells"
+                f" of random walks, and {reason}; take another pick, or one of gnnbench's samplers"
+            )
+
+    def _check_partition(
+        self, sampler: SamplerSpec, features: StoreSpec | None, device: str
+    ) -> None:
+        setting = f"schedule.partition={self._spec.partition}"
+        store = features if self._spec.partition in (VANILLA, HYBRID) else None
+        if store is not None and store.name not in SPLIT_STORES:
+            raise UnsupportedError(
+                f"{setting} has each rank copy its own rows, which features '{store.name}' does"
+                f" not; take one of: {', '.join(SPLIT_STORES)}"
+            )
+        if self._spec.partition != VANILLA:
+            return
+        if sampler.name != "hop-by-hop":
+            raise UnsupportedError(
+                f"{setting} asks other ranks hop by hop, and sampler '{sampler.name}' needs all of"
+                " the topology; take sampler=hop-by-hop, or partition=hybrid"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"{setting} would ask other ranks in each step of a random walk; take another pick,"
+                " or partition=hybrid"
+            )
+        topology = sampler.plain()["topology"]
+        if topology != ("cpu" if device == "cpu" else "gpu"):
+            raise UnsupportedError(
+                f"{setting} keeps a rank's edges where it samples, and sampler.topology={topology}"
+                " does not; leave it out"
+            )
+
+    def check_step(self, aggregate: AggregateSpec) -> None:
+        """Raise ``UnsupportedError`` for padded steps, which do not average gradients."""
+        if self._spec.step != EAGER:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' averages gradients within a step; take step=eager"
+            )
+
+    def rank_stages(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """Return stages that keep nothing of a partitioned graph on the GPU: the partition does."""
+        if self._spec.partition in (VANILLA, HYBRID) and features is not None:
+            features = features.lean()
+        return sampler.lean() if self._spec.partition == VANILLA else sampler, features
+
+    def rank_schedule(self, rank: int, ranks: int) -> RankSchedule:
+        """Return a rank's shard of every batch."""
+        from gnnbench.distributed.rank_schedule import RankSchedule
+
+        return RankSchedule(rank, ranks, self._spec.gradients)
+
+
 @dataclass(frozen=True)
 class DataParallel(ScheduleSpec):
     """Rank 0 is the worker itself, the others are its processes (``docs/several-gpus.md``).
 
-    Draws are keyed by vertex, hop and batch, so ranks draw what one rank draws of a batch where
-    every hop expands all nodes known (``frontier=cumulative``).
+    Random numbers depend on vertex, hop and batch. So ranks sample what one rank samples, if every
+    hop expands all known nodes (``frontier=cumulative``).
     """
 
     name: ClassVar[str] = "data-parallel"
     summary: ClassVar[str] = (
         "processes train together, each on a stretch of every batch; gradients are averaged"
     )
+    plan_type: ClassVar[type[SchedulePlan]] = DataParallelPlan
     ranks: int = option(2, "processes that train together, the worker among them", range(1, 1025))
     partition: str = option(
         NONE,
@@ -82,7 +184,7 @@ class DataParallel(ScheduleSpec):
     )
 
     def missing(self, device: str) -> Missing | None:
-        """METIS, where it is to partition."""
+        """Return METIS if it is to partition and missing."""
         if self.partition == NONE or self.method not in (DEFAULT, METIS):
             return None
         from gnnbench.distributed.partition.metis import metis_missing
@@ -90,7 +192,7 @@ class DataParallel(ScheduleSpec):
         return metis_missing()
 
     def resolved(self, device: str) -> Self:
-        """The same with the default put in. Raises ``UnsupportedError``."""
+        """Return the spec with all defaults. Raises ``UnsupportedError``."""
         made = super().resolved(device)
         if made.partition == NONE:
             if made.method != DEFAULT:
@@ -101,103 +203,12 @@ class DataParallel(ScheduleSpec):
             return made
         return replace(made, method=METIS if made.method == DEFAULT else made.method)
 
-    def check_split(
-        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
-    ) -> None:
-        """Raise ``UnsupportedError`` where ranks would not draw what one rank draws, or would run
-        batches in orders of their own."""
-        if not (sampler.mini_batches and sampler.repeats):
-            self._check_own_numbers(sampler)
-        elif sampler.frontier != "cumulative":
-            raise UnsupportedError(
-                f"schedule '{self.name}' needs frontier=cumulative: with '{sampler.frontier}' the"
-                " hop at which a node is first met depends on a batch's other seeds"
-            )
-        if features is not None and features.name not in STORES:
-            raise UnsupportedError(
-                f"schedule '{self.name}' does not run features '{features.name}' yet; take one of:"
-                f" {', '.join(STORES)}"
-            )
-        if features is not None:
-            check_cache(self.name, features)
-        orders = AGREED if self.partition == NONE else ORDERS
-        if order.name not in orders:
-            raise UnsupportedError(
-                f"schedule '{self.name}' needs all ranks to run batches in one order; instead of"
-                f" '{order.name}' take order={' or '.join(orders)}"
-            )
-
-        self._check_partition(sampler, features, device)
-
-    def _check_own_numbers(self, sampler: SamplerSpec) -> None:
-        """Each rank draws for its stretch; what all draw together is no one rank's batch."""
-        told = f"sampler '{sampler.name}' has random numbers of its own"
-        if self.partition != NONE:
-            raise UnsupportedError(
-                f"schedule.partition={self.partition} needs draws that know no rank, and {told};"
-                " take partition=none, or one of gnnbench's samplers"
-            )
-        if sampler.pick == "random_walk":
-            raise UnsupportedError(
-                f"schedule '{self.name}' counts what ranks draw together, which no law tells of"
-                f" random walks, and {told}; take another pick, or one of gnnbench's samplers"
-            )
-
-    def _check_partition(
-        self, sampler: SamplerSpec, features: StoreSpec | None, device: str
-    ) -> None:
-        asked = f"schedule.partition={self.partition}"
-        store = features if self.partition in (VANILLA, HYBRID) else None
-        if store is not None and store.name not in SPLIT_STORES:
-            raise UnsupportedError(
-                f"{asked} has each rank copy its own rows, which features '{store.name}' does"
-                f" not; take one of: {', '.join(SPLIT_STORES)}"
-            )
-        if self.partition != VANILLA:
-            return
-        if sampler.name != "hop-by-hop":
-            raise UnsupportedError(
-                f"{asked} asks other ranks hop by hop, and sampler '{sampler.name}' needs all of"
-                " the topology; take sampler=hop-by-hop, or partition=hybrid"
-            )
-        if sampler.pick == "random_walk":
-            raise UnsupportedError(
-                f"{asked} would ask other ranks in each step of a random walk; take another pick,"
-                " or partition=hybrid"
-            )
-        topology = sampler.plain()["topology"]
-        if topology != ("cpu" if device == "cpu" else "gpu"):
-            raise UnsupportedError(
-                f"{asked} keeps a rank's edges where it samples, and sampler.topology={topology}"
-                " does not; leave it out"
-            )
-
-    def check_step(self, aggregate: AggregateSpec) -> None:
-        """Gradients are averaged between backward and update, which no captured step does."""
-        if self.step != EAGER:
-            raise UnsupportedError(
-                f"schedule '{self.name}' averages gradients within a step; take step=eager"
-            )
-
-    def stages_of(
-        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
-    ) -> tuple[SamplerSpec, StoreSpec | None]:
-        """Where the graph is split no GPU holds more of what is split than its part."""
-        if self.partition in (VANILLA, HYBRID) and features is not None:
-            features = features.lean()
-        return sampler.lean() if self.partition == VANILLA else sampler, features
-
-    def part(self, rank: int, ranks: int) -> Part:
-        """A rank's stretch of every batch."""
-        from gnnbench.distributed.ranks import Part
-
-        return Part(rank, ranks, self.gradients)
-
     def build(self, job: Job) -> Schedule:
-        """Start the other ranks."""
-        from gnnbench.distributed.launcher import Leader
+        """Launch the other ranks."""
+        from gnnbench.distributed.launcher import Launcher
+        from gnnbench.distributed.rank_schedule import RankSchedule
 
         split = None
         if self.partition != NONE:
             split = Split(self.partition, self.method, job.cell.seed)
-        return Leader(job, self.ranks, split, self.gradients)
+        return Launcher(job, RankSchedule(0, self.ranks, self.gradients), split=split)

@@ -1,278 +1,165 @@
-"""Rank 0 of ``schedule=factored``: a Trainer, which also keeps the queue and the desk."""
+"""Rank 0's coordination for ``schedule=factored``: owns the queue and the scheduler."""
 
 from __future__ import annotations
 
-import math
 import socket
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import (
     BUFFER_BYTES,
     MEASURED_PHASE,
-    MEASURES,
     QUEUE_MOST,
     SAMPLERS,
     SWITCHES,
     TRAINERS,
     UPDATES,
+    Counts,
 )
 from gnnbench.core.job import Job
-from gnnbench.core.minibatch import Batch
 from gnnbench.distributed.allocation import Allocation, allocate
-from gnnbench.distributed.bounded_queue import Places
-from gnnbench.distributed.executor import LINE, Executor, Roles, Worked
-from gnnbench.distributed.launcher import Leader
-from gnnbench.distributed.merge import United
-from gnnbench.distributed.ranks import Measure, Measured
-from gnnbench.distributed.scheduler import Desk, Line, pair
-from gnnbench.distributed.tasks import Pace, Step, Tasks
-from gnnbench.distributed.watch import Loss
-from gnnbench.measure.timeline import Span, Timeline
+from gnnbench.distributed.bounded_queue import QueueSlots
+from gnnbench.distributed.coordination import Coordination
+from gnnbench.distributed.executor import CHANNEL, Executor, JoinWithRole
+from gnnbench.distributed.factored_results import TrainedEpoch, merge_trained
+from gnnbench.distributed.merge import MergedEpoch
+from gnnbench.distributed.rank_messages import PhaseTimes, expect
+from gnnbench.distributed.rank_monitor import RankLoss
+from gnnbench.distributed.rank_trainer import rank_trainer
+from gnnbench.distributed.scheduler import Scheduler, SchedulerChannel, channel_pair
+from gnnbench.distributed.step_verification import StepVerification, flat_weights
+from gnnbench.distributed.tasks import TaskQueue, TrainingPace, TrainingStep
+from gnnbench.measure.timeline import Span
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.utilization import count_busy, count_imbalance
-
-# How far off one process may be that takes the same steps, by device: in each batch's loss, and in
-# the weights, as a share of the way that an epoch leads them. Sums are in another order: on a CPU
-# that is 1e-7 and 1e-6 of 16 steps to nothing at all of 308. On a GPU atomics lead them apart, too,
-# and Adam what is next to 0; one trainer's gradients left out are beyond that.
-LOSS = {"cpu": 1e-4, "cuda": 1e-3}
-WEIGHTS = {"cpu": 0.01, "cuda": 0.25}
-ROUNDINGS, ROUNDED = 3, 4.0  # trainings from other rounding, and how many times their difference
+from gnnbench.pipelines.utilization import add_rows, count_busy, count_imbalance
 
 
-class Dispatcher(Leader, Executor):
-    """``Leader`` starts and ends the ranks and holds epochs together; what this rank does in one is
-    ``Executor``'s, which the leader's ``super`` finds. Ranks are as many as ``wanted``, with
-    ``auto`` divided otherwise; the rest are fields of the spec."""
+class Dispatcher(Coordination):
+    """Divides the ranks into samplers and trainers, and distributes the batches of each epoch.
+
+    ``own`` is rank 0's executor, a trainer. There are as many ranks as ``requested`` samplers and
+    trainers; with ``auto`` they are divided by a measurement. ``queue``, ``depth`` and ``standby``
+    are fields of the spec. ``steps`` are those of the last epoch; ``verification`` is set after an
+    epoch whose every batch the gate checks.
+    """
 
     def __init__(
-        self, job: Job, wanted: Allocation, auto: bool, queue: int, depth: int, standby: bool
-    ) -> None:
-        self._wanted, self._auto, self._depth, self._standby = wanted, auto, depth, standby
-        self._pace = Pace()
-        self._lines: dict[int, Connection] = {}
-        self._places = Places(queue)
-        self._desk = Desk(self._lines, self._places, self._abort)
-        self._measured: Measured | None = None
+        self, job: Job, own: Executor, requested: Allocation, auto: bool, queue: int, depth: int,
+        standby: bool,
+    ) -> None:  # fmt: skip
+        self._job, self._own, self._requested, self._auto = job, own, requested, auto
+        self._depth, self._standby = depth, standby
+        self._pace = TrainingPace()
+        self._channels: dict[int, Connection] = {}
+        self._slots = QueueSlots(queue)
+        self._abort: Callable[[], None] = lambda: None
+        self.scheduler = Scheduler(self._channels, self._slots, lambda: self._abort())
+        self._phase_times: PhaseTimes | None = None
         self._batches = 0
-        self._looked: _Looked | None = None  # the last epoch, where every batch was looked at
-        self.steps: list[Step] = []  # of the last epoch
-        self._lines[0], own = pair()
-        self.line = Line(Connection(own.detach()))
-        super().__init__(job, wanted.samplers + wanted.trainers)
+        self.verification: StepVerification | None = None
+        self.steps: list[TrainingStep] = []
+        self._channels[0], theirs = channel_pair()
+        own.channel = SchedulerChannel(Connection(theirs.detach()))
 
-    def _more_sockets(self, rank: int) -> dict[str, socket.socket]:
-        self._lines[rank], theirs = pair()
-        return {LINE: theirs}
+    def abort_with(self, abort: Callable[[], None]) -> None:
+        """Set what aborts collectives when an epoch cannot be finished."""
+        self._abort = abort
 
-    def _join(self) -> Roles:
-        found = self._allocated() if self._auto else self._wanted
-        return Roles(found.trainers, self._depth, self._standby)
+    def sockets(self, rank: int) -> dict[str, socket.socket]:
+        """Return the rank's end of its channel to the scheduler."""
+        self._channels[rank], theirs = channel_pair()
+        return {CHANNEL: theirs}
 
-    def _allocated(self) -> Allocation:
-        """By an epoch of the last rank, which has all stages. This rank trains in any case."""
-        self._tell(Measure(self.ranks - 1))
-        took: Measured = self._answers()[-1]
-        self._measured = took
-        fetch, train = took.memory_io_s, took.compute_s
-        train_s = max(fetch, train) if self._depth else fetch + train
-        found = allocate(self.ranks, took.sample_s, train_s)
-        return found if found.trainers else Allocation(self.ranks - 1, 1)
+    def join_message(self, measure: Callable[[int], PhaseTimes]) -> JoinWithRole:
+        """Return the number of trainers, by a measurement if the allocation is automatic."""
+        allocation = self._measured_allocation(measure) if self._auto else self._requested
+        return JoinWithRole(allocation.trainers, self._depth, self._standby)
+
+    def _measured_allocation(self, measure: Callable[[int], PhaseTimes]) -> Allocation:
+        """Measure an epoch of the last rank, which has all stages. Rank 0 trains in any case."""
+        ranks = self._own.ranks
+        times = self._phase_times = measure(ranks - 1)
+        fetch_s, compute_s = times.memory_io_s, times.compute_s
+        train_s = max(fetch_s, compute_s) if self._depth else fetch_s + compute_s
+        allocation = allocate(ranks, times.sample_s, train_s)
+        return allocation if allocation.trainers else Allocation(ranks - 1, 1)
 
     def epoch(
-        self,
-        epoch: int,
-        batches: list[Tensor],
-        stages: Stages,
-        timeline: Timeline,
-        until: Until,
-    ) -> None:
-        """All ranks run their parts, beside the desk that deals the batches."""
-        self.ready()
-        trainers = self.roles.trainers
-        self._looked = None
-        trainer: Any = stages.trainer
-        before = trainer.kept() if self._looks and trainer is not None else None
-        tasks = Tasks(
-            len(batches), len(self._places), range(trainers, self.ranks), range(trainers),
-            self.roles.standby, self._pace,
+        self, batches: list[Tensor], stages: Stages, until: Until, records_edges: bool
+    ) -> AbstractContextManager[None]:
+        """Return a context in which the scheduler distributes the batches."""
+        return self._scheduled(batches, stages, until, records_edges)
+
+    @contextmanager
+    def _scheduled(
+        self, batches: list[Tensor], stages: Stages, until: Until, records_edges: bool
+    ) -> Iterator[None]:
+        roles = self._own.roles
+        trainers, ranks = roles.trainers, self._own.ranks
+        self.verification = None
+        trainer = rank_trainer(stages)
+        before = trainer.kept() if records_edges and trainer is not None else None
+        tasks = TaskQueue(
+            len(batches), len(self._slots), range(trainers, ranks), range(trainers),
+            roles.standby, self._pace,
         )  # fmt: skip
-        self._desk.begin(tasks)
+        self.scheduler.begin(tasks)
         try:
-            super().epoch(epoch, batches, stages, timeline, until)
+            yield
         finally:
-            self._desk.end()
+            self.scheduler.end()
         self._batches, self.steps = len(batches), tasks.steps
-        if before is not None:
-            self._looked = _Looked(batches, stages, before, weights_of(trainer))
+        if before is not None and trainer is not None:
+            self.verification = StepVerification(batches, stages, before, flat_weights(trainer))
         counts = self._job.counts
-        counts.add("schedule", SAMPLERS, self.ranks - trainers)
+        counts.add("schedule", SAMPLERS, ranks - trainers)
         counts.add("schedule", TRAINERS, trainers)
         counts.add("schedule", QUEUE_MOST, tasks.most_waiting)
-        counts.add("schedule", BUFFER_BYTES, self._places.bytes)
+        counts.add("schedule", BUFFER_BYTES, self._slots.bytes)
         counts.add("schedule", SWITCHES, tasks.switched)
         if until is Until.COMPUTE:
             counts.add("schedule", UPDATES, len(tasks.steps))
-        for phase, measure in MEASURED_PHASE.items() if self._measured else ():
-            counts.add("schedule", measure, getattr(self._measured, f"{phase}_s"))
+        for phase, measure in MEASURED_PHASE.items() if self._phase_times else ():
+            counts.add("schedule", measure, getattr(self._phase_times, f"{phase}_s"))
 
-    def united(self, epoch: int, reason: str) -> United:
-        """As of any ranks; where a step of a verification epoch was of several batches its steps
-        are taken again here, one batch after the other."""
-        found = super().united(epoch, reason)
-        if self._looked is None or found.reason or all(len(s.batches) < 2 for s in self.steps):
-            return found
+    def merge(self, epoch: int, results: Sequence[object]) -> MergedEpoch:
+        """Merge the results of all ranks.
+
+        If a step of a verification epoch had several batches, this process takes its steps again.
+        """
+        merged = merge_trained(expect(TrainedEpoch, results), self._batches)
+        if self.verification is None or merged.reason:
+            return merged
+        if all(len(step.batches) < 2 for step in self.steps):
+            return merged
         counts = self._job.counts
-        counted = counts.rows()
-        fault = self._looked.fault(epoch, self.steps, found.losses or [])
-        counts.clear()  # what this has fetched is no part of the epoch
-        for stage, name, where, value in counted:
-            counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
-        return replace(found, reason=fault)
+        rows = counts.rows()
+        fault = self.verification.fault(epoch, self.steps, merged.losses or [])
+        counts.clear()  # of what the verification loaded
+        add_rows(counts, rows)
+        return replace(merged, reason=fault)
 
-    def _tell_of(self, ranks: list[list[Span]]) -> None:
-        """Samplers fetch nothing and Trainers draw nothing: how uneven they are is told by role."""
-        counts, trainers = self._job.counts, self.roles.trainers
-        count_busy(counts, ranks)
-        roles = {"samplers": range(trainers, self.ranks), "trainers": range(trainers)}
-        count_imbalance(counts, ranks, roles)
+    def count(self, counts: Counts, spans_by_rank: list[list[Span]]) -> None:
+        """Count times by rank, and imbalance by role: samplers do not load, trainers not sample."""
+        trainers = self._own.roles.trainers
+        count_busy(counts, spans_by_rank)
+        roles = {"samplers": range(trainers, self._own.ranks), "trainers": range(trainers)}
+        count_imbalance(counts, spans_by_rank, roles)
 
-    def _unite(self, ranks: list[Any]) -> United:
-        return unite(ranks, self._batches)
+    def on_loss(self, loss: RankLoss) -> None:
+        """Fail the requests of ranks that wait for the scheduler."""
+        self.scheduler.fail(loss.hang or f"rank {loss.rank} has ended")
 
-    def _lost(self, loss: Loss) -> None:
-        super()._lost(loss)
-        self._desk.lose(loss.why or f"rank {loss.rank} has ended")
-
-    def _leave(self) -> None:
-        try:
-            super()._leave()
-        finally:
-            self._release()
-
-    def _release(self) -> None:
-        self._desk.end()
-        self.line.close()
-        for connection in self._lines.values():
+    def close(self) -> None:
+        """End the scheduler, close all channels and free the queue."""
+        self.scheduler.end()
+        self._own.channel.close()
+        for connection in self._channels.values():
             connection.close()
         with suppress(OSError):
-            self._places.close()
-
-
-@dataclass
-class _Looked:
-    """What a verification epoch was of: its batches, all that training changes as it was before,
-    and the weights after."""
-
-    batches: list[Tensor]
-    stages: Stages
-    before: list[Tensor]
-    after: Tensor
-
-    def fault(self, epoch: int, steps: Sequence[Step], told: Sequence[float]) -> str:
-        """Whether one process that takes the same steps learns otherwise than the ranks did, whose
-        losses of the batches are ``told``.
-
-        Where it seems to, the process takes the steps again from weights that differ by rounding:
-        a difference that rounding alone leads to is no fault.
-        """
-        losses, weights = self._take(epoch, steps)
-        if sorted(losses) != list(range(len(told))):
-            return f"took steps of {len(losses)} batches, and tells losses of {len(told)}"
-        if not self._difference(losses, weights, told, []):
-            return ""
-        others = [self._take(epoch, steps, seed) for seed in range(1, ROUNDINGS + 1)]
-        return self._difference(losses, weights, told, others)
-
-    def _take(
-        self, epoch: int, steps: Sequence[Step], jitter: int = 0
-    ) -> tuple[dict[int, float], Tensor]:
-        """Losses of the batches, by number, and the last weights of one process that takes the
-        steps, from weights of that jitter."""
-        trainer: Any = self.stages.trainer
-        assert self.stages.store is not None
-        trainer.restore(self.before)
-        self._first = weights_of(trainer)
-        if jitter:
-            trainer.jitter(jitter)
-        losses: dict[int, float] = {}
-        self.stages.store.forget()
-        for step in steps:
-            found = trainer.learn_in_one(self._batches_of(epoch, step))
-            losses |= dict(zip(step.batches, found, strict=True))
-        return losses, weights_of(trainer)
-
-    def _difference(
-        self,
-        losses: dict[int, float],
-        weights: Tensor,
-        told: Sequence[float],
-        others: Sequence[tuple[dict[int, float], Tensor]],
-    ) -> str:
-        """The first difference that is neither within the bounds nor explained by ``others``."""
-        device = self.stages.sampler.job.device.type
-        for number, loss in enumerate(told):
-            right = losses[number]
-            allowed = max(
-                LOSS[device] * abs(right),
-                *(ROUNDED * abs(other[number] - right) for other, _ in others),
-                0.0,
-            )
-            if abs(loss - right) > allowed or math.isnan(loss) != math.isnan(right):
-                return (
-                    f"batch {number + 1} has a loss of {loss:.5g} where one process that takes the"
-                    f" same steps has {right:.5g}"
-                )
-        way = (self.after - self._first).norm()
-        share = float((weights - self.after).norm() / way)
-        rounded = [float((weights - other).norm() / way) for _, other in others]
-        if not share <= max(WEIGHTS[device], *(ROUNDED * one for one in rounded), 0.0):
-            return (
-                f"led the weights {share:.1%} of their way off where one process that takes its"
-                " steps leads them"
-            )
-        return ""
-
-    def _batches_of(self, epoch: int, step: Step) -> Iterator[tuple[Batch, Tensor]]:
-        assert self.stages.store is not None
-        for number in step.batches:
-            batch = self.stages.sampler.sample(self.batches[number], epoch, number)
-            yield batch, self.stages.store.load(batch)
-
-
-def weights_of(trainer: Any) -> Tensor:
-    """A copy of all weights of a trainer's model, one after the other."""
-    return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
-
-
-def unite(ranks: list[Worked], batches: int) -> United:
-    """What the ranks trained on in an epoch of ``batches``, put together: each once, and by one."""
-    reason = next((f"rank {n}: {r.reason}" for n, r in enumerate(ranks) if r.reason), "")
-    times = Counter(one.number for rank in ranks for one in rank.batches)
-    for number in range(batches):
-        if times[number] != 1 and not reason:
-            reason = f"batch {number + 1} was trained on {times[number]} times in the epoch"
-    if other := sorted(set(times) - set(range(batches))):
-        reason = reason or f"batch {other[0] + 1} is none of the epoch's {batches}"
-    if len({r.weights for r in ranks if r.weights}) > 1:
-        reason = reason or "the ranks ended the epoch with different weights"
-    ran = [one for rank in ranks for one in rank.batches]
-    losses = [one.loss for one in sorted(ran, key=lambda r: r.number) if one.loss is not None]
-    return United(
-        len(ran),
-        sum(one.seeds for one in ran),
-        sum(one.edges for one in ran),
-        sum(one.nodes for one in ran),
-        0, 0, reason,
-        seen=[digest for rank in ranks for digest in rank.seen],
-        losses=losses or None,
-    )  # fmt: skip
+            self._slots.close()

@@ -1,16 +1,15 @@
-"""What each rank of ``schedule=factored`` does in an epoch: a Sampler's part or a Trainer's.
+"""What each rank of ``schedule=factored`` runs of an epoch: a Sampler's part or a Trainer's.
 
-GNNLab, sections 5.2 and 5.3. A Sampler that has nothing left to draw goes on as a standby Trainer.
+GNNLab, sections 5.2 and 5.3. A Sampler without further batches continues as a standby Trainer.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 from torch import Tensor
 
@@ -18,24 +17,33 @@ from gnnbench.core.cell import Until
 from gnnbench.core.counters import HANDED_BYTES, RANK_DRAWN, RANK_TRAINED, RANK_WAIT, Counts
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
-from gnnbench.core.minibatch import Batch, MiniBatch, Sizes
-from gnnbench.core.peer_failure import LostError
+from gnnbench.core.minibatch import MiniBatch, Sizes
 from gnnbench.core.rendezvous import Peers
-from gnnbench.distributed.bounded_queue import Shelf
-from gnnbench.distributed.process_group import Group
-from gnnbench.distributed.ranks import Join, Part, weights_of
-from gnnbench.distributed.scheduler import Draw, Drawn, End, Full, GiveUp, Line, Share, Taken, Want
+from gnnbench.distributed.bounded_queue import SlotAccess, SlotMemory
+from gnnbench.distributed.factored_results import TrainedBatch, TrainedEpoch
+from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.rank_messages import JoinGroup
+from gnnbench.distributed.rank_schedule import RankSchedule, RankScheduleAudit, weights_digest
+from gnnbench.distributed.rank_trainer import rank_trainer
+from gnnbench.distributed.scheduler import SchedulerChannel
+from gnnbench.distributed.scheduler_messages import (
+    BatchNumber,
+    BatchWritten,
+    NextBatch,
+    RankFailed,
+    RequestSlot,
+)
 from gnnbench.measure.timeline import Timeline
-from gnnbench.pipelines.batch_buffer import Layout
+from gnnbench.pipelines.batch_buffer import BufferLayout
 from gnnbench.pipelines.schedule import FLAT, Stages
 from gnnbench.sampling.stage import SamplerSpec
 
-LINE = "line"  # the socket of a rank to the desk
+CHANNEL = "line"  # name of a rank's socket to the scheduler
 
 
 @dataclass(frozen=True)
-class Roles(Join):
-    """``Join``, and how many of the ranks train: the first ones; the others sample.
+class JoinWithRole(JoinGroup):
+    """``JoinGroup`` with the number of ranks that train: the first ones; the others sample.
 
     ``depth`` and ``standby`` are those of the spec.
     """
@@ -45,95 +53,67 @@ class Roles(Join):
     standby: bool = False
 
 
-class Team(Group):
-    """The ranks that train in a step, the first so many; losses stay those of each one's batch."""
+class TrainerTeam(RankGroup):
+    """The ranks that train in a step, always the first ones; a loss is that of a rank's batch."""
 
-    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """As of all; returns ``loss``."""
-        super().average(parameters, loss, labelled)
+    def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
+        """Replace a rank's gradients by those of all members' batches; returns ``loss``."""
+        super().all_reduce(parameters, loss, labelled)
         return loss
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What is known of a batch that a rank trained on: numbers, each edge and node counted once."""
+class ExecutorAudit(RankScheduleAudit):
+    """Batches are not divided: a rank answers for those that it trained on."""
 
-    number: int
-    seeds: int
-    edges: int
-    nodes: int
-    loss: float | None = None
+    def __init__(self, executor: Executor) -> None:
+        super().__init__(executor)
+        self._executor = executor
 
+    def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
+        """Return the seeds of the batches that the rank trained on, in that order."""
+        return [batches[number] for number, _, _ in self._executor.trained]
 
-@dataclass(frozen=True)
-class Worked:
-    """What a rank trained on in an epoch. ``weights``: a digest, "" where it missed the last step;
-    ``seen``: of each batch the digest of its edges, where they were looked at."""
-
-    batches: list[Trained]
-    reason: str
-    weights: str
-    seen: list[bytes] = field(default_factory=list)
+    def trained_batches(self, batches: int) -> int:
+        """Return on how many batches the rank trained."""
+        return len(self._executor.trained)
 
 
-@dataclass
-class _Item:
-    """A part of a step, fetched; ``batch`` None: there is none. ``loaded`` is passed when its rows
-    are there, ``done`` when nobody reads them any more."""
+class Executor(RankSchedule):
+    """A Sampler or a Trainer, by the role that it joins with.
 
-    share: Share
-    batch: Batch | None = None
-    rows: Tensor | None = None
-    loaded: Any = None
-    done: Any = None
+    ``channel`` leads to the scheduler. ``trained`` has number, sizes and loss of each batch that
+    the rank trained on in the last epoch. ``last_step`` is its last training step of ``steps``.
+    """
 
-
-class Executor(Part):
-    """A Sampler or a Trainer, as ``Roles`` say, at the end of a ``line`` to the desk."""
-
-    group: Team | None
-    line: Line
-    roles: Roles
+    group: TrainerTeam | None
+    channel: SchedulerChannel
+    roles: JoinWithRole
+    slots: SlotAccess
 
     def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
         super().__init__(rank, ranks, gradients)
-        self._ran: list[tuple[int, Sizes, Tensor | None]] = []
-        self._shelf: Shelf | None = None
-        self._last_step = self._steps = -1
+        self.rank_audit = ExecutorAudit(self)
+        self.trained: list[tuple[int, Sizes, Tensor | None]] = []
+        self.last_step = self.steps = -1
 
     def connect(self, sockets: Mapping[str, int]) -> None:
-        """The line to the desk."""
-        self.line = Line(Connection(sockets[LINE]))
+        """Open the channel to the scheduler."""
+        self.channel = SchedulerChannel(Connection(sockets[CHANNEL]))
 
-    @property
-    def samples(self) -> bool:
-        """Whether it is a Sampler."""
-        return self.rank >= self.roles.trainers
-
-    def meet(self, peers: Peers, job: Job, word: Join) -> None:
-        """Join the others; teams are the first ranks, as many as may train together."""
-        assert isinstance(word, Roles)
-        self.roles = word
-        most = self.ranks if word.standby else word.trainers
-        teams = range(max(word.trainers, 2), most + 1)
+    def join(self, peers: Peers, job: Job, message: JoinGroup) -> None:
+        """Join the other ranks; teams are the first ranks, as many as may train together."""
+        assert isinstance(message, JoinWithRole)
+        self.roles = message
+        most = self.ranks if message.standby else message.trainers
+        teams = tuple(range(max(message.trainers, 2), most + 1))
         self._counts: Counts = job.counts
-        self.group = Team(
-            self.rank, self.ranks, job.device, job.counts, peers.pulse, tuple(teams)
-        )  # fmt: skip
-        self.group.meet(peers.store)
-        self._shelf = Shelf(job.device)
+        self.group = TrainerTeam(self.rank, self.ranks, job.device, job.counts, peers.pulse, teams)
+        self.group.join(peers.store)
+        self.slots = SlotAccess(job.device)
 
-    def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
-        """A Sampler has the topology; its role may be new to it."""
-        return asked if self.samples else built
-
-    def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
-        """The seeds of the batches that it trained on, in that order."""
-        return [batches[number] for number, _, _ in self._ran]
-
-    def trained(self, batches: int) -> int:
-        """Those that it trained on."""
-        return len(self._ran)
+    def sampler_spec(self, recipe_spec: SamplerSpec, built_spec: SamplerSpec) -> SamplerSpec:
+        """Return the recipe's spec for a Sampler: it needs the topology in its memory."""
+        return recipe_spec if is_sampler(self) else built_spec
 
     def epoch(
         self,
@@ -143,37 +123,42 @@ class Executor(Part):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """A Sampler draws, and may stand by; a Trainer fetches and trains."""
+        """Sample, then perhaps stand by; or fetch and train."""
+        from gnnbench.distributed.trainer_epoch import TrainerEpoch
+
         assert self.group is not None
-        self._ran, self._trainer = [], stages.trainer
-        self._last_step = self._steps = -1
+        self.trained, self._trainer = [], rank_trainer(stages)
+        self.last_step = self.steps = -1
+        samples = is_sampler(self)
         try:
-            if self.samples:
-                self._draw(epoch, batches, stages, timeline)
+            if samples:
+                self._sample_batches(epoch, batches, stages, timeline)
             elif self._trainer is not None:
-                self.group.enter(self.roles.trainers)
-                if self.shares:
-                    self.group.share_state(self._trainer.state())
-            if not self.samples or self.roles.standby:
-                _Training(self, stages, timeline).run()
+                self.group.use_team(self.roles.trainers)
+                if self.broadcasts_state:
+                    self.group.broadcast_state(self._trainer.state())
+            if not samples or self.roles.standby:
+                TrainerEpoch(self, self.group, stages, timeline).run()
         except BaseException:
-            with suppress(Exception):  # so that nobody waits for this rank
-                self.line.say(GiveUp())
+            with suppress(Exception):  # so that no rank waits for this one
+                self.channel.notify(RankFailed())
             raise
         finally:
             if self._trainer is not None:
                 self._trainer.group = None
-        assert self._shelf is not None
-        self._counts.add("schedule", HANDED_BYTES, self._shelf.written)
-        self._shelf.written = 0
-        self._counts.add("schedule", RANK_TRAINED, len(self._ran), str(self.rank))
+        self._counts.add("schedule", HANDED_BYTES, self.slots.written)
+        self.slots.written = 0
+        self._counts.add("schedule", RANK_TRAINED, len(self.trained), str(self.rank))
 
-    def _draw(self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline) -> None:
-        """Draw batches as long as there are any, and put each in its place: that is S = G + M + C
-        of the paper. Waiting for a place is in no phase."""
-        assert self._shelf is not None
-        lane, drawn = f"rank {self.rank}", 0
-        while (number := self.line.ask(Draw())) is not None:
+    def _sample_batches(
+        self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline
+    ) -> None:
+        """Sample as long as there are batches, and write each to its slot: S = G + M + C of GNNLab.
+
+        Waiting for a slot belongs to no phase.
+        """
+        lane, sampled = f"rank {self.rank}", 0
+        while (number := self._next_batch()) is not None:
             with timeline.span("sample", number, lane):
                 batch = stages.sampler.sample(batches[number], epoch, number)
                 if not isinstance(batch, MiniBatch):
@@ -181,163 +166,52 @@ class Executor(Part):
                         "schedule=factored hands over batches of gnnbench's own blocks, not a"
                         f" {type(batch).__name__}; take another sampler, or schedule=serial"
                     )
-                layout = Layout()
-                parts = batch.mapped(layout.place)
-            room = self.ask(Drawn(number, layout.size))
+                layout = BufferLayout()
+                slices = batch.mapped(layout.place)
+            memory = timed_request(self, RequestSlot(number, layout.size))
+            assert isinstance(memory, SlotMemory)
             with timeline.span("sample", number, lane):
-                self._shelf.write(layout, room)
-            self.line.say(Full(number, parts, layout.size))
-            drawn += 1
-        self._counts.add("schedule", RANK_DRAWN, drawn, str(self.rank))
+                self.slots.write(layout, memory)
+            self.channel.notify(BatchWritten(number, slices, layout.size))
+            sampled += 1
+        self._counts.add("schedule", RANK_DRAWN, sampled, str(self.rank))
 
-    def ask(self, word: Any) -> Any:
-        """The desk's answer; the time until it is there counts as waiting for the queue."""
-        assert self.group is not None
-        began = time.perf_counter()
-        with self.group.pulse.waiting():
-            answer = self.line.ask(word)
-        self._counts.add("schedule", RANK_WAIT, time.perf_counter() - began, str(self.rank))
-        return answer
+    def _next_batch(self) -> int | None:
+        answer = self.channel.request(NextBatch())
+        assert isinstance(answer, BatchNumber)
+        return answer.number
 
-    def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
-        """What was trained on since the last call."""
-        ran, self._ran = self._ran, []
-        found = []
-        for number, sizes, loss in ran:
-            told = None if loss is None else float(loss)
+    def results(self, reason: str, seen: Sequence[bytes] = ()) -> object:
+        """Return what the rank trained on since the last call, a ``TrainedEpoch``."""
+        trained, self.trained = self.trained, []
+        batches = []
+        for number, sizes, loss in trained:
+            value = None if loss is None else float(loss)
             seeds, edges, nodes = sizes.seeds.numel(), sizes.num_edges, sizes.num_nodes
-            found.append(Trained(number, seeds, edges, nodes, told))
-        current = self._trainer is not None and 0 <= self._last_step == self._steps - 1
-        weights = weights_of(self._trainer.model) if current else ""
-        return Worked(found, reason, weights, list(seen))
+            batches.append(TrainedBatch(number, seeds, edges, nodes, value))
+        weights = ""
+        if self._trainer is not None and 0 <= self.last_step == self.steps - 1:
+            weights = weights_digest(self._trainer.model)
+        return TrainedEpoch(batches, reason, weights, list(seen))
 
     def close(self) -> None:
         """Leave the group and the queue."""
         super().close()
-        if self._shelf is not None:
-            self._shelf.close()
-            self._shelf = None
+        if hasattr(self, "slots"):
+            self.slots.close()
 
 
-class _Training:
-    """A Trainer's epoch: parts of steps taken and fetched on a thread, trained on the caller's.
+def is_sampler(executor: Executor) -> bool:
+    """Whether the rank's role is that of a Sampler."""
+    return executor.rank >= executor.roles.trainers
 
-    With ``depth`` 0 one after the other. On a GPU fetching has a stream of its own; what it made is
-    let go on it once its readers are waited for, as in ``gnnbench.pipelines.prefetch``.
-    """
 
-    def __init__(self, executor: Executor, stages: Stages, timeline: Timeline) -> None:
-        self._own, self._stages, self._timeline = executor, stages, timeline
-        self._depth = executor.roles.depth
-        self._lane_name = f"rank {executor.rank}"
-        self._items: list[_Item] = []
-        self._failed: Exception | None = None
-
-    def run(self) -> None:
-        """Until all is trained on. Raises the first error of either thread."""
-        from gnnbench.pipelines.streams import own_lane, side_lane
-        from gnnbench.pipelines.threads import Progress
-
-        device = self._stages.sampler.job.device
-        self._compute = own_lane(device)
-        if not self._depth:
-            self._fetching = self._compute
-            for item in self._fetched():
-                self._train(item)
-            return
-        self._progress = Progress()
-        self._fetching = side_lane(device, "memory_io")
-        self._fetching.after(self._compute.mark())
-        try:
-            self._progress.run(self._train_all, self._fetch_all)
-        except LostError:
-            if self._failed is not None:  # by which the other thread has lost the desk
-                raise self._failed from None
-            raise
-        finally:
-            with suppress(RuntimeError):  # a device that has failed takes no more work
-                self._compute.after(self._fetching.mark())
-
-    def _fetch_all(self) -> None:
-        with self._fetching.entered():
-            for _ in self._fetched():
-                self._progress.note("loaded")
-            self._progress.note("loaded")
-
-    def _train_all(self) -> None:
-        try:
-            place = 0
-            while True:
-                self._progress.reach("loaded", place + 1)
-                if place == len(self._items):
-                    return
-                self._train(self._items[place])
-                self._progress.note("trained")
-                place += 1
-        except Exception as error:
-            self._failed = error
-            with suppress(Exception):  # the other thread may wait for the desk
-                self._own.line.say(GiveUp())
-            raise
-
-    def _fetched(self) -> Iterator[_Item]:
-        """The rank's parts of steps, as long as there are any."""
-        own = self._own
-        while True:
-            if (last := len(self._items) - self._depth - 1) >= 0:
-                if self._depth:
-                    self._progress.reach("trained", last + 1)
-                    self._fetching.after(self._items[last].done)
-                self._items[last].batch = self._items[last].rows = None
-            share = own.ask(Want())
-            if isinstance(share, End):
-                own._steps = share.steps
-                return
-            item = _Item(share)
-            if share.batch is not None:
-                self._fetch(item)
-            self._items.append(item)
-            yield item
-
-    def _fetch(self, item: _Item) -> None:
-        """Take a batch out of its place and fetch its rows: that is E, as the paper counts it."""
-        share, own = item.share, self._own
-        assert share.batch is not None and share.full is not None and share.room is not None
-        assert own._shelf is not None
-        lane = f"{self._lane_name} {self._fetching.name}".rstrip()
-        with self._timeline.span("memory_io", share.batch, lane):
-            batch = own._shelf.take(share.full.parts, share.full.size, share.room)
-            own.line.say(Taken(share.batch))
-            assert self._stages.store is not None
-            item.batch, item.rows = batch, self._stages.store.load(batch)
-        item.loaded = self._fetching.mark()
-
-    def _train(self, item: _Item) -> None:
-        own, share, trainer = self._own, item.share, self._stages.trainer
-        loss: Tensor | None = None
-        if item.batch is not None:
-            self._compute.after(item.loaded)
-        if trainer is not None:
-            number = -1 if share.batch is None else share.batch
-            with self._timeline.span("compute", number, self._lane_name):
-                loss = self._step(trainer, item)
-        if item.batch is not None and share.batch is not None:
-            self._stages.keep(item.batch, item.rows)
-            own._ran.append((share.batch, item.batch.sizes(), loss))
-        item.done = self._compute.mark()
-        own._last_step = share.step
-
-    def _step(self, trainer: Any, item: _Item) -> Tensor | None:
-        group, share = self._own.group, item.share
-        assert group is not None
-        trainer.group = group if share.members > 1 else None
-        if share.members > 1:
-            group.enter(share.members)
-            if share.joins:
-                group.share_state(trainer.state())
-        if item.batch is None:
-            trainer.step_of_nothing()
-            return None
-        trainer.step(item.batch, item.rows)
-        loss: Tensor = trainer.losses[-1]
-        return loss
+def timed_request(executor: Executor, message: object) -> object:
+    """Return the scheduler's answer; counts the time as waiting for the queue."""
+    assert executor.group is not None
+    began = time.perf_counter()
+    with executor.group.pulse.waiting():
+        answer = executor.channel.request(message)
+    waited_s = time.perf_counter() - began
+    executor.group.counts.add("schedule", RANK_WAIT, waited_s, str(executor.rank))
+    return answer

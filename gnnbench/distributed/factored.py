@@ -1,4 +1,4 @@
-"""Samplers and Trainers apart, bridged by a bounded queue (GNNLab, section 5)."""
+"""``schedule=factored``: Samplers and Trainers with a bounded queue between (GNNLab, section 5)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.stage import option
 from gnnbench.distributed.data_parallel import ORDERS, OWN_STORES, check_cache
-from gnnbench.pipelines.schedule import EAGER, Schedule, ScheduleSpec
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.schedule import Schedule, ScheduleSpec
+from gnnbench.pipelines.schedule_plan import SchedulePlan
+from gnnbench.pipelines.serial import SerialSchedule
+from gnnbench.pipelines.training_step import EAGER
 
 if TYPE_CHECKING:
     from gnnbench.core.job import Job
-    from gnnbench.distributed.ranks import Part
+    from gnnbench.distributed.rank_schedule import RankSchedule
     from gnnbench.features.spec import StoreSpec
     from gnnbench.models.aggregation import AggregateSpec
     from gnnbench.pipelines.order import OrderSpec
@@ -23,15 +25,88 @@ if TYPE_CHECKING:
 GIVEN, AUTO = "given", "auto"
 
 
+class FactoredPlan(SchedulePlan):
+    """Each batch is sampled by one rank and trained on by one."""
+
+    _spec: Factored
+
+    @property
+    def outputs_in_flight(self) -> int:
+        """The rows that are trained on, and those ahead."""
+        return self._spec.depth + 1
+
+    @property
+    def batches_per_update(self) -> int:
+        """One batch of each trainer; 0 if the number of trainers varies."""
+        fixed = self._spec.allocation == GIVEN and not self._spec.standby
+        return self._spec.trainers if fixed else 0
+
+    def check(
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
+    ) -> None:
+        """Raise ``UnsupportedError`` if several samplers would not sample what one samples, or
+        batches are reordered."""
+        if not (sampler.mini_batches and sampler.repeats):
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' needs draws that know no rank, in blocks of"
+                f" gnnbench's own, and sampler '{sampler.name}' has others; take one of"
+                " gnnbench's samplers"
+            )
+        if order.name not in ORDERS:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' hands out batches one by one; take order=as-drawn"
+                f" instead of '{order.name}'"
+            )
+        if features is None:
+            return
+        if features.name not in OWN_STORES:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' does not run features '{features.name}': which batch"
+                f" a trainer has next is not known before; take one of: {', '.join(OWN_STORES)}"
+            )
+        check_cache(self._spec.name, features)
+
+    def check_step(self, aggregate: AggregateSpec) -> None:
+        """Raise ``UnsupportedError`` for padded steps, which do not average gradients."""
+        if self._spec.step != EAGER:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' averages gradients within a step; take step=eager"
+            )
+
+    def rank_stages(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """Return stages without topology in GPU memory for a Trainer, as in GNNLab.
+
+        Cache policy, gate and audit of a Trainer sample from host memory. With ``auto`` the roles
+        are not known yet: the last rank, which measures, samples in any case, and others load the
+        topology when they receive that role. In an epoch that only samples no rank trains.
+        """
+        samplers = self._spec.samplers if self._spec.allocation == GIVEN else 1
+        trains = (
+            features is not None and rank < self._spec.samplers + self._spec.trainers - samplers
+        )
+        return sampler.lean() if trains else sampler, features
+
+    def rank_schedule(self, rank: int, ranks: int) -> RankSchedule:
+        """Return a rank that receives its role when it joins."""
+        from gnnbench.distributed.executor import Executor
+
+        return Executor(rank, ranks)
+
+
 @dataclass(frozen=True)
 class Factored(ScheduleSpec):
-    """Rank 0, the worker itself, and the ranks after it train; the others sample
-    (``docs/several-gpus.md``). Batches are drawn whole and trained on whole."""
+    """Rank 0, the worker itself, and the next ranks train; the others sample.
+
+    Batches are not divided (``docs/several-gpus.md``).
+    """
 
     name: ClassVar[str] = "factored"
     summary: ClassVar[str] = (
         "some processes sample, others fetch and train, a bounded queue between them (GNNLab)"
     )
+    plan_type: ClassVar[type[SchedulePlan]] = FactoredPlan
     samplers: int = option(1, "processes that sample", range(1, 1024))
     trainers: int = option(1, "processes that train, the worker among them", range(1, 1024))
     allocation: str = option(
@@ -51,72 +126,18 @@ class Factored(ScheduleSpec):
         (True, False),
     )
 
-    @property
-    def held(self) -> int:
-        """The rows that are trained on, and those ahead."""
-        return self.depth + 1
-
-    @property
-    def together(self) -> int:
-        """One batch of each trainer; who stands by adds to that."""
-        fixed = self.allocation == GIVEN and not self.standby
-        return self.trainers if fixed else 0
-
-    def check_split(
-        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
-    ) -> None:
-        """Raise ``UnsupportedError`` where several samplers would not draw what one draws, or
-        batches are run in an order of their own."""
-        if not (sampler.mini_batches and sampler.repeats):
-            raise UnsupportedError(
-                f"schedule '{self.name}' needs draws that know no rank, in blocks of gnnbench's"
-                f" own, and sampler '{sampler.name}' has others; take one of gnnbench's samplers"
-            )
-        if order.name not in ORDERS:
-            raise UnsupportedError(
-                f"schedule '{self.name}' hands out batches one by one; take order=as-drawn instead"
-                f" of '{order.name}'"
-            )
-        if features is None:
-            return
-        if features.name not in OWN_STORES:
-            raise UnsupportedError(
-                f"schedule '{self.name}' does not run features '{features.name}': which batch a"
-                f" trainer has next is not known before; take one of: {', '.join(OWN_STORES)}"
-            )
-        check_cache(self.name, features)
-
-    def check_step(self, aggregate: AggregateSpec) -> None:
-        """Gradients are averaged between backward and update, which no captured step does."""
-        if self.step != EAGER:
-            raise UnsupportedError(
-                f"schedule '{self.name}' averages gradients within a step; take step=eager"
-            )
-
-    def stages_of(
-        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
-    ) -> tuple[SamplerSpec, StoreSpec | None]:
-        """GNNLab's Trainers hold no topology: what ranks their caches, what gates the worker and
-        what audits draws out of the host's memory. With ``auto`` it is not known yet who trains;
-        the last rank, which measures, samples in any case, and others are given the topology when
-        they are told that they do. Where only samples are drawn nobody trains."""
-        samplers = self.samplers if self.allocation == GIVEN else 1
-        trains = features is not None and rank < self.samplers + self.trainers - samplers
-        return sampler.lean() if trains else sampler, features
-
-    def part(self, rank: int, ranks: int) -> Part:
-        """A rank whose role is told when all meet."""
-        from gnnbench.distributed.executor import Executor
-
-        return Executor(rank, ranks)
-
     def build(self, job: Job) -> Schedule:
-        """Start the other ranks. Where only samples are drawn nobody trains on them: that is
-        serial, in one process."""
+        """Launch the other ranks; an epoch that only samples is serial, in one process."""
         from gnnbench.distributed.allocation import Allocation
         from gnnbench.distributed.dispatcher import Dispatcher
+        from gnnbench.distributed.executor import Executor
+        from gnnbench.distributed.launcher import Launcher
 
         if job.cell.goes_until is Until.SAMPLE:
-            return Serial()
-        wanted, auto = Allocation(self.samplers, self.trainers), self.allocation == AUTO
-        return Dispatcher(job, wanted, auto, self.queue, self.depth, self.standby)
+            return SerialSchedule()
+        requested, auto = Allocation(self.samplers, self.trainers), self.allocation == AUTO
+        own = Executor(0, self.samplers + self.trainers)
+        dispatcher = Dispatcher(job, own, requested, auto, self.queue, self.depth, self.standby)
+        launcher = Launcher(job, own, dispatcher)
+        dispatcher.abort_with(launcher.session.abort_collectives)
+        return launcher

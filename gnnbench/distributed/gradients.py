@@ -1,10 +1,10 @@
-"""How ranks that share a batch add up their gradients: by one all-reduce, or by torch's DDP."""
+"""How ranks that share a batch reduce their gradients: by one all-reduce, or by torch's DDP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -13,136 +13,132 @@ from torch import Tensor, nn
 from gnnbench.core.counters import REDUCE_BYTES, Counts
 
 
-class Trainer(Protocol):
-    """What has gradients (``gnnbench.systems.runtime.trainer``)."""
+class GradientSource(Protocol):
+    """A model that computes gradients (``gnnbench.systems.runtime.trainer.ModelTrainer``)."""
 
     @property
     def trained(self) -> list[Tensor]:
         """Parameters that have gradients."""
 
-    def back(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
-        """Forward, mean loss and backward; the loss."""
+    def back(self, blocks: Sequence[object], rows: Tensor, labels: Tensor) -> Tensor:
+        """Run forward, mean loss and backward; returns the loss."""
 
 
-class Group(Protocol):
-    """The ranks (``gnnbench.distributed.ranks``)."""
+class ReducingGroup(Protocol):
+    """The ranks (``gnnbench.distributed.process_group.RankGroup``)."""
 
     device: torch.device
     counts: Counts
 
-    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """Put the whole batch's gradients in place of a rank's; its mean loss."""
+    def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
+        """Replace a rank's gradients by the whole batch's; returns the batch's mean loss."""
 
-    def reducing(self) -> AbstractContextManager[None]:
-        """Around an all-reduce."""
+    def timed_reduce(self) -> AbstractContextManager[None]:
+        """Return a context that times an all-reduce."""
 
-    def began_to_reduce(self) -> Callable[[], None]:
-        """The same of one that goes on; what is returned is called at its end."""
+    def begin_reduce(self) -> Callable[[], None]:
+        """Start timing an asynchronous all-reduce; call the result at its end."""
 
 
-class Flat:
-    """Forward and backward, then one all-reduce of all gradients, the loss and the number of seeds
-    (``Group.average``)."""
+class FlatReduce:
+    """Forward and backward, then one all-reduce of all gradients, the loss and the seed count."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: ReducingGroup) -> None:
         self._group = group
 
     def begin(self, labels: Tensor) -> None:
-        """Hear the labels of the whole batch that is trained on next, int64 ``[seeds]``."""
+        """Take the labels of the next batch, of all ranks, int64 ``[seeds]``."""
 
     def learn(
-        self, trainer: Trainer, blocks: Sequence[Any], rows: Tensor, labels: Tensor
+        self, trainer: GradientSource, blocks: Sequence[object], rows: Tensor, labels: Tensor
     ) -> Tensor:
-        """Put the whole batch's gradients into the parameters; its loss."""
+        """Set the parameters' gradients to the whole batch's; returns its mean loss."""
         loss = trainer.back(blocks, rows, labels)
-        return self._group.average(trainer.trained, loss, (labels >= 0).sum())
+        return self._group.all_reduce(trainer.trained, loss, (labels >= 0).sum())
 
-    def learn_of_nothing(self, trainer: Trainer) -> Tensor:
-        """The same by a rank that has no seeds of the batch."""
+    def learn_of_nothing(self, trainer: GradientSource) -> Tensor:
+        """Do the same on a rank that has no seeds of the batch."""
         zero = torch.zeros((), device=self._group.device)
-        return self._group.average(trainer.trained, zero, zero)
+        return self._group.all_reduce(trainer.trained, zero, zero)
 
-    def losses(self, told: Sequence[Tensor]) -> list[Tensor]:
-        """Losses of an epoch's batches, of what the steps returned."""
-        return list(told)
+    def losses(self, step_losses: Sequence[Tensor]) -> list[Tensor]:
+        """Return the losses of an epoch's batches from those that its steps returned."""
+        return list(step_losses)
 
 
-class Overlapped:
-    """``DistributedDataParallel`` around the model: gradients of the last layers are added up while
-    those of the first are computed, as soon as a bucket of them is full.
+class OverlappedReduce:
+    """``DistributedDataParallel``: reduces each bucket of gradients during the backward pass.
 
-    Every rank knows the whole batch's seeds, so that each divides the sum of its losses by all that
-    have labels: gradients then add up to those of the mean. What a step returns is the rank's share
-    of the loss; an epoch's are added up at its end, by one all-reduce.
+    Every rank knows the seeds of the whole batch. Each divides the sum of its losses by all seeds
+    that have labels, so that summed gradients are those of the mean. A step returns the rank's
+    share of the loss; one all-reduce at the end of the epoch adds up the shares.
     """
 
-    def __init__(self, group: Group, model: nn.Module) -> None:
+    def __init__(self, group: ReducingGroup, model: nn.Module) -> None:
         self._group = group
         self._labelled = torch.zeros((), device=group.device)
-        # All ranks build the same model, and are given rank 0's weights before an epoch.
-        self._model = nn.parallel.DistributedDataParallel(_Summed(model), init_sync=False)
+        # All ranks build the same model, and receive rank 0's weights before an epoch.
+        self._model = nn.parallel.DistributedDataParallel(_SummedLoss(model), init_sync=False)
         # torch refuses annotations that are text, as this module's are.
-        self._model.register_comm_hook(group, lambda state, bucket: _added_up(state, bucket))
+        self._model.register_comm_hook(group, lambda state, bucket: _reduce_bucket(state, bucket))
 
     def begin(self, labels: Tensor) -> None:
-        """Hear the labels of the whole batch."""
+        """Take the labels of the whole batch."""
         self._labelled = (labels >= 0).sum().to(torch.float32)
 
     def learn(
-        self, trainer: Trainer, blocks: Sequence[Any], rows: Tensor, labels: Tensor
+        self, trainer: GradientSource, blocks: Sequence[object], rows: Tensor, labels: Tensor
     ) -> Tensor:
-        """The same; the rank's share of the loss."""
+        """Set the parameters' gradients to the whole batch's; returns the rank's loss share."""
         return self._back(self._model(blocks, rows, labels))
 
-    def learn_of_nothing(self, trainer: Trainer) -> Tensor:
-        """A sum of all parameters, each 0 times, has gradients that others can be added to."""
+    def learn_of_nothing(self, trainer: GradientSource) -> Tensor:
+        """Do the same without seeds: 0 times every parameter gives gradients to reduce."""
         return self._back(self._model(None, None, None))
 
     def _back(self, summed: Tensor) -> Tensor:
         (summed / self._labelled.clamp(min=1)).backward()
         return summed.detach() / self._labelled
 
-    def losses(self, told: Sequence[Tensor]) -> list[Tensor]:
-        """Shares added up over all ranks."""
-        if not told:
+    def losses(self, step_losses: Sequence[Tensor]) -> list[Tensor]:
+        """Add up the shares of all ranks."""
+        if not step_losses:
             return []
-        whole = torch.stack(list(told))
-        with self._group.reducing():
-            dist.all_reduce(whole)
-        self._group.counts.add("schedule", REDUCE_BYTES, whole.nbytes, "")
-        return list(whole)
+        summed = torch.stack(list(step_losses))
+        with self._group.timed_reduce():
+            dist.all_reduce(summed)
+        self._group.counts.add("schedule", REDUCE_BYTES, summed.nbytes, "")
+        return list(summed)
 
 
-class _Summed(nn.Module):
-    """The summed loss of seeds by a model; of nothing, 0 by every parameter that is trained."""
+class _SummedLoss(nn.Module):
+    """The summed loss of a model over its seeds; without seeds, 0 times every parameter."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(
-        self, blocks: Sequence[Any] | None, rows: Tensor | None, labels: Tensor | None
+        self, blocks: Sequence[object] | None, rows: Tensor | None, labels: Tensor | None
     ) -> Tensor:
         if blocks is None or labels is None:
             trained = [p for p in self.model.parameters() if p.requires_grad]
             return torch.stack([(p * 0.0).sum() for p in trained]).sum()
         logits = self.model(blocks, rows)
-        found: Tensor = nn.functional.cross_entropy(
-            logits, labels, ignore_index=-1, reduction="sum"
-        )
-        return found
+        loss: Tensor = nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
+        return loss
 
 
-def _added_up(group: Group, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
-    """Add up a bucket of gradients over all ranks, beside what is computed meanwhile."""
+def _reduce_bucket(group: ReducingGroup, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    """Reduce a bucket of gradients over all ranks while the backward pass continues."""
     gradients = bucket.buffer()
     group.counts.add("schedule", REDUCE_BYTES, gradients.nbytes, "")
-    over = group.began_to_reduce()
+    end_timing = group.begin_reduce()
     work = dist.all_reduce(gradients, async_op=True)
     assert work is not None
 
     def done(future: torch.futures.Future[list[Tensor]]) -> Tensor:
-        over()
+        end_timing()
         return future.value()[0]
 
     return work.get_future().then(done)

@@ -1,194 +1,174 @@
-"""Rank 0's side: it starts the other ranks, tells them each epoch, and puts all together."""
+"""Rank 0: launches the other ranks, broadcasts each epoch, gathers and merges the results."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from gnnbench.core import bootstrap, process_activity
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import (
     AGAIN_EDGES,
     AGAIN_NODES,
-    MEASURES,
     RANK_HELD,
     RANK_IDLE,
     RANK_PEAK,
 )
-from gnnbench.core.errors import GnnbenchError, UnsupportedError
-from gnnbench.core.heartbeat import RESTS, RUNS, WORKS, Board, Pulse
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.heartbeat import RUNS, WORKS
 from gnnbench.core.job import Job
-from gnnbench.core.peer_failure import LostError, is_late, is_lost
-from gnnbench.core.rendezvous import Peers
-from gnnbench.distributed.merge import United, unite
+from gnnbench.core.peer_failure import LostError
+from gnnbench.distributed.coordination import Coordination
+from gnnbench.distributed.merge import MergedEpoch, first_fault
 from gnnbench.distributed.partition.split import Split
 from gnnbench.distributed.process_group import share_gpus
-from gnnbench.distributed.producer import GoneError, receive, send
-from gnnbench.distributed.ranks import Audit, Compare, Epoch, Join, Part, Ran, Start, own_bytes
-from gnnbench.distributed.watch import SETTLE_S, Loss, Watch
-from gnnbench.measure.machine import oom_kills
+from gnnbench.distributed.rank_failure import RankDiedError
+from gnnbench.distributed.rank_messages import (
+    AuditEpoch,
+    BuildRank,
+    ComparePartition,
+    EpochResult,
+    MeasurePhases,
+    PhaseTimes,
+    RunEpoch,
+    expect,
+)
+from gnnbench.distributed.rank_schedule import RankSchedule, process_bytes
+from gnnbench.distributed.rank_session import RankSession
+from gnnbench.distributed.rank_trainer import rank_trainer
 from gnnbench.measure.timeline import Span, Timeline, sweep
-from gnnbench.pipelines.batch_buffer import Failed
-from gnnbench.pipelines.schedule import FLAT, Stages
-from gnnbench.pipelines.utilization import count_busy, count_imbalance
+from gnnbench.pipelines.rank_audit import RankAudit
+from gnnbench.pipelines.schedule import Schedule, Stages
+from gnnbench.pipelines.utilization import add_rows
+from gnnbench.sampling.stage import SamplerStage
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-FOLLOWER = "gnnbench.systems.runtime.worker_rank"
-END_S = 5.0  # that ranks may take to end, all together
+__all__ = ["Launcher", "RankDiedError"]
 
 
-class RankDiedError(GnnbenchError):
-    """A rank's process has ended by itself, or does not answer."""
-
-
-class Leader(Part):
-    """Rank 0, in the process that made the object; the others are its children, built with it.
-
-    An exception of a rank is raised here; where one has died or hangs ``RankDiedError`` is, or
-    ``MemoryError`` where the kernel killed it for lack of memory. Then all ranks are ended. Each
-    rank has an equal part of the threads while an epoch runs.
-    """
-
-    peers: Peers
+class LauncherAudit(RankAudit):
+    """Checks all ranks' work on behalf of the gate and the audit of rank 0."""
 
     def __init__(
-        self, job: Job, ranks: int, split: Split | None = None, gradients: str = FLAT
+        self, job: Job, own: RankSchedule, session: RankSession, coordination: Coordination
+    ):
+        self._job, self._own, self._session = job, own, session
+        self._coordination = coordination
+
+    def record_edges(self, enabled: bool) -> None:
+        """Set whether the ranks record edges in the next epochs."""
+        self._own.rank_audit.record_edges(enabled)
+
+    def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
+        """Return rank 0's seeds."""
+        return self._own.rank_audit.own_seeds(batches)
+
+    def trained_batches(self, batches: int) -> int:
+        """Return on how many batches rank 0 trained."""
+        return self._own.rank_audit.trained_batches(batches)
+
+    def sampled_per_seed(
+        self, sampler: SamplerStage, batches: Sequence[Tensor]
+    ) -> tuple[float, float] | None:
+        """Return edges and nodes per seed as all ranks sample them."""
+        return self._own.rank_audit.sampled_per_seed(sampler, batches)
+
+    def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
+        """Compare what the ranks' partitions sample and load with the whole graph's stages."""
+        partition = self._own.partition
+        if partition is None:
+            return ""
+        message = ComparePartition(epoch, [batch.cpu() for batch in batches])
+        own, others = self._session.run(message, lambda: partition.compare(epoch, batches), WORKS)
+        return first_fault([own, *expect(str, others)])
+
+    def merge(self, epoch: int, reason: str) -> MergedEpoch:
+        """Merge the results of all ranks, each audited by itself; ``reason`` is rank 0's fault."""
+        own, others = self._session.run(AuditEpoch(epoch), lambda: self._own.results(reason), WORKS)
+        with self._session.failing_together():
+            merged = self._coordination.merge(epoch, [own, *others])
+        self._job.counts.add("schedule", AGAIN_EDGES, merged.again_edges)
+        self._job.counts.add("schedule", AGAIN_NODES, merged.again_nodes)
+        return merged
+
+
+class Launcher(Schedule):
+    """Rank 0, in the process that built the object; the others are its child processes.
+
+    ``own`` is rank 0's part of an epoch. An exception of a rank is raised here. If a rank dies or
+    hangs ``RankDiedError`` is raised, or ``MemoryError`` if the kernel killed it for lack of
+    memory. Then all ranks are ended. Each rank has an equal share of the threads during an epoch.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        own: RankSchedule,
+        coordination: Coordination | None = None,
+        split: Split | None = None,
     ) -> None:
-        super().__init__(0, ranks, gradients)
-        self._split = split
+        ranks = own.ranks
+        self.own, self.coordination, self._split = own, coordination or Coordination(), split
         self._all_threads = torch.get_num_threads()
         self._threads = max(self._all_threads // ranks, 1)
-        self._oom_kills = oom_kills()
-        self._ranks: list[tuple[subprocess.Popen[bytes], Connection]] = []
-        self._failed: Failed | None = None
-        self._stamp: tuple[int, ...] | None = None  # of the trainer, at the last epoch's end
-        if dist.is_initialized():
-            raise UnsupportedError(
-                "ranks train one system in a process, and another has a group of ranks already;"
-                " close that first"
-            )
-        there = torch.cuda.device_count() if job.device.type == "cuda" else ranks
-        if there < ranks and not share_gpus():
-            raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
+        self._stamp: tuple[int, ...] | None = None  # of the trainer, at the end of the last epoch
+        _check_devices(job, ranks)
         if split is not None and job.graph.path is not None:
-            # Once for all: ranks that wait for a partition could not be told from ones that hang.
+            # Once, before the start: a rank that waits for a partition looks like one that hangs.
             from gnnbench.distributed.partitioned import partition_of
 
             partition_of(job.graph, ranks, split)
-        self._board = Board(ranks)
-        own = Pulse(self._board, 0)
-        self.peers = Peers.first(ranks, self._still, own)
+        self.session = RankSession(job, own, self.coordination)
+        self.peers = self.session.peers
         self._job = replace(job, peers=self.peers)
-        own.now(WORKS)
-        processes: list[subprocess.Popen[bytes]] = []
-        self._watch = Watch(self._board, own, processes, lost=self._lost, stuck=self._stuck)
-        try:
-            for rank in range(1, ranks):
-                Pulse(self._board, rank).now(WORKS)
-                self._ranks.append(self._started(rank))
-                processes.append(self._ranks[-1][0])
-            self._watch.begin()
-            for rank in range(1, ranks):
-                self._say(rank, sys.path)
-                self._say(rank, self._start(rank))
-        except BaseException as error:
-            self._give_up(error)
+        self.rank_audit = LauncherAudit(self._job, own, self.session, self.coordination)
+        self.session.start(self._build_message)
 
-    def _start(self, rank: int) -> Start:
+    def _build_message(self, rank: int) -> BuildRank:
         job, device = self._job, None
         if job.device.type == "cuda":
             device = ((job.device.index or 0) + rank) % torch.cuda.device_count()
-        return Start(
-            self.peers.port, job.cell, job.graph, rank, self.ranks, self._threads, device,
-            self._split,
+        return BuildRank(
+            self.session.peers.port, job.cell, job.graph, rank, self.own.ranks, self._threads,
+            device, self._split,
         )  # fmt: skip
-
-    def _started(self, rank: int) -> tuple[subprocess.Popen[bytes], Connection]:
-        ours, theirs = socket.socketpair()
-        more = self._more_sockets(rank)
-        sockets = {name: one.fileno() for name, one in more.items()}
-        told = {
-            "parent": os.getpid(), "socket": theirs.fileno(), "rank": rank, "ranks": self.ranks,
-            "board": self._board.descriptor, "more": sockets,
-        }  # fmt: skip
-        given = [theirs.fileno(), self._board.descriptor, *sockets.values()]
-        with theirs:
-            process = subprocess.Popen(
-                [*bootstrap.command(sys.executable, FOLLOWER), json.dumps(told)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=given,
-            )
-        for one in more.values():
-            one.close()
-        return process, Connection(ours.detach())
-
-    def _more_sockets(self, rank: int) -> dict[str, socket.socket]:
-        """Ends of sockets that a rank is given beside its own, by name."""
-        return {}
-
-    def _join(self) -> Join:
-        """The word by which ranks meet; all are built."""
-        return Join()
-
-    def _unite(self, ranks: list[Any]) -> United:
-        """What ranks tell of the last epoch, put together."""
-        return unite(ranks)
-
-    def _tell_of(self, ranks: list[list[Span]]) -> None:
-        """Count what the ranks' spans of an epoch tell."""
-        count_busy(self._job.counts, ranks)
-        count_imbalance(self._job.counts, ranks, {"": range(self.ranks)})
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the other ranks."""
-        return [process.pid for process, _ in self._ranks]
+        return [process.pid for process in self.session.processes.processes]
 
-    def attach(self, stages: Stages) -> None:
-        """Copy rank 0's part of a split graph, while the others copy theirs."""
-        super().attach(stages)
-        if self._split is None:
+    def start(self, stages: Stages) -> None:
+        """Build rank 0's partition, wait until all ranks are built, and join them."""
+        self.own.start(stages)
+        if self._split is not None:
+            from gnnbench.distributed.partitioned import RankPartition
+
+            with self.session.failing_together():
+                self.own.partition = RankPartition(
+                    self._job, self._split, 0, self.own.ranks, stages
+                )
+                self.setup_counts = self.own.partition.setup_counts()
+        self._join()
+
+    def _join(self) -> None:
+        session = self.session
+        session.check()
+        if self.own.group is not None:
             return
-        from gnnbench.distributed.partitioned import Parts
+        with session.failing_together():
+            session.gather()
+            message = self.coordination.join_message(self._measure)
+        session.run(message, lambda: self.own.join(session.peers, self._job, message), RUNS)
 
-        try:
-            self.held = Parts(self._job, self._split, 0, self.ranks, stages)
-            self.told = self.held.told()
-        except BaseException as error:
-            self._give_up(error)
-
-    def ready(self) -> None:
-        """Wait until all ranks are built, and meet them. Raises what one could not be built for."""
-        self._still()
-        if self.group is not None:
-            return
-        try:
-            self._answers()
-            word = self._join()
-            self._tell(word)
-            with self._does(RUNS):
-                self.meet(self.peers, self._job, word)
-                self._answers()
-        except BaseException as error:
-            self._give_up(error)
+    def _measure(self, rank: int) -> PhaseTimes:
+        """Have one rank run an epoch alone."""
+        self.session.processes.broadcast(MeasurePhases(rank))
+        times = self.session.gather()[rank - 1]
+        assert isinstance(times, PhaseTimes)
+        return times
 
     def epoch(
         self,
@@ -198,222 +178,62 @@ class Leader(Part):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """All ranks run their parts; the spans of each are on a lane of its own."""
-        self.ready()
+        """Have all ranks run their parts; the spans of each have their own lane."""
+        self._join()
         own = Timeline.on(str(self._job.device))
-        trainer: Any = stages.trainer
-        # What was trained, or put back, here alone since the last epoch the others do not know.
-        self.shares = trainer is not None and trainer.stamp() != self._stamp
-        torch.set_num_threads(self._threads)
-        try:
-            self._tell(Epoch(epoch, self._looks, self.shares))
-            with self._does(RUNS, own):
-                own.start()
-                super().epoch(epoch, batches, stages, own, until)
-                own.stop()
-                if self.group is not None and self.group.aborted:
-                    raise LostError("NCCL was ended: a rank did not come")
-                found: list[Ran] = self._answers()
-        except BaseException as error:
-            self._give_up(error)
-        finally:
-            torch.set_num_threads(self._all_threads)
-        self._stamp = None if trainer is None else trainer.stamp()
-        spans = [own.spans(), *(ran.spans for ran in found)]
-        for some in spans:
-            timeline.add(some)
-        counts = self._job.counts
-        for ran in found:
-            for stage, name, where, value in ran.counts:
-                counts.add(stage, MEASURES[name], value, where)
-        for rank, some in enumerate(spans):
-            counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
-        measured = RANK_PEAK if self._job.device.type == "cuda" else RANK_HELD
-        held = [own_bytes(self._job.device, stages), *(ran.peak_bytes for ran in found)]
-        for rank, size in enumerate(held):
-            counts.add("schedule", measured, size, str(rank))
-        self._tell_of(spans)
-        self.peak_bytes = sum(held[1:])
+        trainer, records_edges = rank_trainer(stages), self.own.records_edges
+        # The other ranks do not know what was trained, or restored, on rank 0 since the last epoch.
+        self.own.broadcasts_state = trainer is not None and trainer.stamp() != self._stamp
+        message = RunEpoch(epoch, records_edges, self.own.broadcasts_state)
 
-    @contextmanager
-    def _does(self, what: float, timeline: Timeline | None = None) -> Iterator[None]:
-        """What rank 0 does in a block, where the others may wait for it."""
-        own = self.peers.pulse
-        own.now(what, timeline)
-        try:
-            yield
-        finally:
-            own.now(RESTS)
+        def run_own_part() -> None:
+            own.start()
+            self.own.epoch(epoch, batches, stages, own, until)
+            own.stop()
+            if self.own.group is not None and self.own.group.aborted:
+                raise LostError("NCCL was ended: a rank did not come")
 
-    def compared(self, epoch: int, batches: Sequence[Tensor]) -> str:
-        """What is wrong with these batches as ranks draw and load them from their parts, or ""."""
-        if self.held is None:
-            return ""
-        self._still()
-        try:
-            self._tell(Compare(epoch, [batch.cpu() for batch in batches]))
-            with self._does(WORKS):
-                found = [self.held.compare(epoch, batches), *self._answers()]
-        except BaseException as error:
-            self._give_up(error)
-        return next((f"rank {rank}: {fault}" for rank, fault in enumerate(found) if fault), "")
+        with self.coordination.epoch(batches, stages, until, records_edges):
+            torch.set_num_threads(self._threads)
+            try:
+                _, answers = self.session.run(message, run_own_part, RUNS, own)
+            finally:
+                torch.set_num_threads(self._all_threads)
+            self._stamp = None if trainer is None else trainer.stamp()
+            self._count(own, expect(EpochResult, answers), stages, timeline)
 
-    def united(self, epoch: int, reason: str) -> United:
-        """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""
-        self._still()
-        try:
-            self._tell(Audit(epoch))
-            with self._does(WORKS):
-                found = self._unite([self.audited(reason), *self._answers()])
-        except BaseException as error:
-            self._give_up(error)
-        self._job.counts.add("schedule", AGAIN_EDGES, found.again_edges)
-        self._job.counts.add("schedule", AGAIN_NODES, found.again_nodes)
-        return found
+    def _count(
+        self, own: Timeline, results: list[EpochResult], stages: Stages, timeline: Timeline
+    ) -> None:
+        """Count what all ranks did in an epoch, and add their spans to the timeline."""
+        spans_by_rank: list[list[Span]] = [own.spans(), *(result.spans for result in results)]
+        for spans in spans_by_rank:
+            timeline.add(spans)
+        counts, device = self._job.counts, self._job.device
+        for result in results:
+            add_rows(counts, result.counts)
+        for rank, spans in enumerate(spans_by_rank):
+            idle_s = sweep(spans, own.begin, own.end).idle
+            counts.add("schedule", RANK_IDLE, idle_s, str(rank))
+        measure = RANK_PEAK if device.type == "cuda" else RANK_HELD
+        sizes = [process_bytes(device, stages), *(result.peak_bytes for result in results)]
+        for rank, size in enumerate(sizes):
+            counts.add("schedule", measure, size, str(rank))
+        self.coordination.count(counts, spans_by_rank)
+        self.peak_bytes = sum(sizes[1:])
 
     def close(self) -> None:
         """End all ranks and leave the group."""
-        self._watch.end()
-        for _, connection in self._ranks:
-            connection.close()
-        self._end_ranks(END_S)
-        self._leave()
-        self._board.close()
-
-    def _end_ranks(self, patience_s: float) -> None:
-        """Wait until all ranks have ended; kill those that have not within ``patience_s``."""
-        until = time.monotonic() + patience_s
-        for process, _ in self._ranks:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(max(until - time.monotonic(), 0.0))
-        for process, _ in self._ranks:
-            process.kill()
-        for process, _ in self._ranks:
-            process.wait()
-
-    def _leave(self) -> None:
-        try:
-            super().close()
-        finally:
-            self.peers.close()
-
-    def _still(self) -> None:
-        """Raise what ended the ranks, also where nobody has asked since."""
-        if self._failed is not None:
-            raise self._failed.exception()
-        if (loss := self._watch.loss) is not None:
-            self._give_up(LostError(f"rank {loss.rank} is lost"))
-
-    def _tell(self, word: Any) -> None:
-        for rank in range(1, self.ranks):
-            self._say(rank, word)
-
-    def _say(self, rank: int, word: Any) -> None:
-        try:
-            send(self._ranks[rank - 1][1], word)
-        except GoneError:
-            raise LostError(f"rank {rank} has ended") from None
-
-    def _answers(self) -> list[Any]:
-        """One word of each rank, in their order. Raises what one of them failed by."""
-        left = {connection: rank for rank, (_, connection) in enumerate(self._ranks, 1)}
-        found: dict[int, Any] = {}
-        with self.peers.pulse.waiting():
-            while left:
-                for connection in wait(list(left)):  # whoever hangs is killed by the watch
-                    assert isinstance(connection, Connection)
-                    rank = left.pop(connection)
-                    try:
-                        word = receive(connection)
-                    except GoneError:
-                        raise LostError(f"rank {rank} has ended") from None
-                    if isinstance(word, Failed):
-                        raise word.exception()
-                    found[rank] = word
-        return [found[rank] for rank in sorted(found)]
-
-    def _lost(self, loss: Loss) -> None:
-        """On the watch's thread: a rank is lost, and what waits for it is to end."""
-        self._abort()
-
-    def _abort(self) -> None:
-        """End what waits on a GPU for ranks that do not come: the host could not."""
-        if (group := self.group) is not None and self._job.device.type == "cuda":
-            threading.Thread(target=group.abort, daemon=True).start()  # which may itself wait
-
-    def _stuck(self) -> None:
-        """On the watch's thread: rank 0 has not come to know that a rank is lost, or hangs."""
-        failed = self._failed
-        lost = LostError("a rank is lost")
-        self._job.stuck(self._cause(lost) if failed is None else failed.exception())
-
-    def _give_up(self, error: BaseException) -> Any:
-        """End all ranks and raise why."""
-        self._watch.come()
-        cause = self._cause(error)
-        if isinstance(cause, Exception):
-            self._failed = Failed.by(cause)  # the exception itself would hold all that has failed
-        self._end_ranks(0.0)
-        for _, connection in self._ranks:
-            connection.close()
-        with suppress(Exception):  # on GPUs what waits for them is ended first
-            self._leave()
-        self._watch.end()
-        self._board.close()
-        for failed in (error, cause):  # frames that have ended hold the store, and its port
-            traceback.clear_frames(failed.__traceback__)
-        raise cause from (None if cause is error else error)
-
-    def _cause(self, error: BaseException) -> BaseException:
-        """Why ranks end: what one of them failed by itself comes before what others lost by that,
-        and before that one which does nothing; ``error`` is rank 0's own."""
-        if not is_lost(error):
-            return error
-        loss, lost = self._watch.loss, [error]
-        left = {connection: rank for rank, (_, connection) in enumerate(self._ranks, 1)}
-        ended: list[int] = []
-        until = time.monotonic() + (0.0 if loss is not None and loss.why else SETTLE_S)
-        while left and (ready := _readable(list(left), until - time.monotonic())):
-            for connection in ready:
-                try:
-                    word = receive(connection)
-                except (GoneError, OSError):
-                    ended.append(left.pop(connection))
-                    continue
-                if isinstance(word, Failed):
-                    left.pop(connection)
-                    if not is_lost(found := word.exception()):
-                        return found
-                    lost.append(found)
-        if loss is not None and loss.why:
-            return RankDiedError(f"{loss.why}; run again")
-        spared = self._watch.spared or set()
-        if fallen := [rank for rank in ended if rank not in spared]:
-            return self._death(min(fallen))
-        if any(map(is_late, lost)):
-            return RankDiedError(
-                f"a rank did not come to the others within {process_activity.SILENCE_S:g} s: it"
-                " hangs; run again"
-            )
-        return error
-
-    def _death(self, rank: int) -> Exception:
-        """What to raise where a rank has ended by itself."""
-        process, _ = self._ranks[rank - 1]
-        try:
-            code = process.wait(SETTLE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
-            return MemoryError(f"cannot allocate memory: the kernel killed rank {rank} for it")
-        how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
-        return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
+        self.session.close()
 
 
-def _readable(connections: Sequence[Connection], within_s: float) -> list[Any]:
-    """Those that have something to say, or have ended; waits for the first of them."""
-    try:
-        return wait(connections, max(within_s, 0.0))
-    except OSError:  # one was closed here
-        return []
+def _check_devices(job: Job, ranks: int) -> None:
+    """Raise ``UnsupportedError`` if this process has a group already, or too few GPUs."""
+    if dist.is_initialized():
+        raise UnsupportedError(
+            "ranks train one system in a process, and another has a group of ranks already;"
+            " close that first"
+        )
+    devices = torch.cuda.device_count() if job.device.type == "cuda" else ranks
+    if devices < ranks and not share_gpus():
+        raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {devices} are here")

@@ -1,11 +1,11 @@
-"""What a rank keeps of a graph that is split over all ranks, and what it asks of the others."""
+"""A rank's part of a partitioned graph, and the exchange of the other ranks' parts."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -46,15 +46,23 @@ if TYPE_CHECKING:
     from gnnbench.datasets.graph import Graph
     from gnnbench.distributed.partition.assignment import Partition
 
-STAGES = {vanilla.PURPOSE: "sampler", features.PURPOSE: "features"}  # by purpose of a round
+STAGES = {vanilla.PURPOSE: "sampler", features.PURPOSE: "features"}  # by the purpose of an exchange
 
 
-class Parts:
-    """A rank's part: its seeds of each batch, its edges and rows, and the exchange of the others'.
+class ShardSampler(Protocol):
+    """Samples a rank's batches."""
 
-    Made before the ranks meet. ``stages`` are those of the whole graph: what the mode does not
-    split is theirs, and what it does is held against them (``compare``). ``asks`` and ``fetches``:
-    all ranks sample, or load, together, one without seeds too.
+    def sample(self, seeds: Tensor, epoch: int, number: int, /) -> Batch:
+        """Sample one batch; ``number`` is its position in the epoch."""
+
+
+class RankPartition:
+    """A rank's seeds of each batch, its edges and rows, and the exchange with other ranks.
+
+    Built before the ranks join their group. ``stages`` have the whole graph: they serve what the
+    mode does not partition, and ``compare`` checks the partition against them.
+    ``samples_together`` and ``loads_together``: all ranks sample, or load, at the same time, also a
+    rank without seeds.
     """
 
     def __init__(self, job: Job, split: Split, rank: int, ranks: int, stages: Stages) -> None:
@@ -67,20 +75,22 @@ class Parts:
         mine = torch.zeros(graph.num_nodes, dtype=torch.bool)
         mine[self.partition.nodes_of(rank)] = True
         self._mine = mine.to(device)
-        self.asks = split.mode == VANILLA and not job.cell.gathers
-        self.fetches = split.mode in (VANILLA, HYBRID) and stages.store is not None
-        self._sampler: Any = self._vanilla() if self.asks else stages.sampler
+        self.samples_together = split.mode == VANILLA and not job.cell.gathers
+        self.loads_together = split.mode in (VANILLA, HYBRID) and stages.store is not None
+        self._sampler: ShardSampler = stages.sampler
+        if self.samples_together:
+            self._sampler = self._vanilla_sampler()
         self._rows: OwnFeatures | None = None
-        if self.fetches:
+        if self.loads_together:
             on_host = job.cell.recipe["features"]["name"] == "host"
             kept = torch.device("cpu") if on_host else device
             self._rows = OwnFeatures(graph, self.partition, self.exchange, device, kept)
-            away = "host_copy" if on_host else "device"
-            self._where = "host" if device.type == "cpu" else away
+            on_gpu = "host_copy" if on_host else "device"
+            self._where = "host" if device.type == "cpu" else on_gpu
         job.counts.settled_by(self._settle)
-        self._seconds = time.perf_counter() - began
+        self._setup_s = time.perf_counter() - began
 
-    def _vanilla(self) -> VanillaSampler:
+    def _vanilla_sampler(self) -> VanillaSampler:
         job, stage = self._job, self._stages.sampler
         weighted = stage.pick in WEIGHTED
         if weighted and job.graph.weights is None:
@@ -99,28 +109,21 @@ class Parts:
             weights="graph" if weighted else None,
         )
 
-    @property
-    def mode(self) -> str:
-        """How the graph is split."""
-        return self._split.mode
-
-    def agree(self) -> None:
-        """Raise ``UsageError`` on all ranks unless they have one partition; they have just met."""
+    def check_agreement(self) -> None:
+        """Raise ``UsageError`` on all ranks unless they have the same partition."""
         of = {"version": __version__, "split": self._split, "partition": self.partition.digest()}
         self.exchange.agree(self._job.device, of)
 
     def seeds(self, batch: Tensor) -> Tensor:
-        """Those of a batch's seeds that the rank owns, in their order; there may be none."""
+        """Return those of a batch's seeds that the rank owns, in their order, perhaps none."""
         return batch[self._mine[batch.long()]]
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
-        """Draw for the rank's own seeds. Where it ``asks`` all ranks call it, one without seeds
-        too."""
-        found: Batch = self._sampler.sample(seeds, epoch, number)
-        return found
+        """Sample for the rank's own seeds; all ranks call it if ``samples_together``."""
+        return self._sampler.sample(seeds, epoch, number)
 
     def load(self, batch: Batch | None) -> Tensor:
-        """Rows of the batch's input nodes; None: of none, by a rank without seeds."""
+        """Load the rows of the batch's input nodes; None: no rows, for a rank without seeds."""
         if self._rows is None:
             assert batch is not None and self._stages.store is not None
             return self._stages.store.load(batch)
@@ -130,8 +133,8 @@ class Parts:
             ids = batch.input_nodes
         return self._rows.rows(ids)
 
-    def tell(self, counts: Counts) -> None:
-        """Count what was exchanged since the last call, and forget it."""
+    def count_traffic(self, counts: Counts) -> None:
+        """Count what was exchanged since the last call."""
         traffic, self.exchange.traffic = self.exchange.traffic, Traffic()
         rank = self.exchange.rank
         for purpose, stage in STAGES.items():
@@ -150,58 +153,67 @@ class Parts:
         self._rows.own_rows = self._rows.other_rows = 0
 
     def _settle(self) -> None:
-        """Tell the times of what was exchanged, for which nobody has waited before."""
+        """Count the times of exchanges, which are read from the device only now."""
         for purpose, seconds in self.exchange.spent.take().items():
             self._job.counts.add(STAGES[purpose], EXCHANGE_TIME, seconds, str(self.exchange.rank))
 
     def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
-        """Draw and load what the rank owns of batches by its part, and by the stages that have the
-        whole graph: how the two differ, or "". All ranks call it; what is exchanged is not counted.
+        """Compare the partition's batches and rows of own seeds with those of the whole graph.
+
+        All ranks call it. Its exchanges are not counted. Returns the fault, or "".
         """
         fault, graph = "", self._job.graph
-        for number, whole in enumerate(batches):
-            seeds = self.seeds(whole.to(self._job.device))
-            batch = self.sample(seeds, epoch, number) if seeds.numel() or self.asks else None
-            rows = self.load(batch) if batch is not None or self.fetches else None
+        for number, all_seeds in enumerate(batches):
+            seeds = self.seeds(all_seeds.to(self._job.device))
+            takes_part = seeds.numel() or self.samples_together
+            batch = self.sample(seeds, epoch, number) if takes_part else None
+            rows = self.load(batch) if batch is not None or self.loads_together else None
             if batch is None or not seeds.numel() or fault:
                 continue
             right = self._stages.sampler.sample(seeds, epoch, number)
             assert isinstance(batch, MiniBatch) and isinstance(right, MiniBatch)
-            if found := same_work(right, batch, batch.frontier):
-                fault = f"batch {number + 1}: a part draws otherwise than the whole graph: {found}"
+            if difference := same_work(right, batch, batch.frontier):
+                fault = (
+                    f"batch {number + 1}: a part draws otherwise than the whole graph: {difference}"
+                )
             elif self._rows is not None and rows is not None:
                 table = gather(graph.features, batch.input_nodes.cpu())
                 if not torch.equal(rows.cpu(), table):
                     fault = f"batch {number + 1}: rows of other ranks are not the table's"
-        self.tell(Counts())
+        self.count_traffic(Counts())
         return fault
 
-    def told(self) -> list[list[Any]]:
-        """What the partition took and is, as rows of (stage, measure, where, value)."""
+    def setup_counts(self) -> list[list[str | float]]:
+        """Return cost and quality of the partition, rows of (stage, measure, where, value)."""
         graph = self._job.graph
-        found = Quality.of(graph, self.partition)
+        quality = Quality.of(graph, self.partition)
         numbers = [
-            (PART_TIME, self._seconds),
-            (EDGES_CUT, found.cut),
-            (CUT_SHARE, found.cut_share),
-            *((what, imbalance(getattr(found, name))) for name, what in PART_IMBALANCE.items()),
+            (PART_TIME, self._setup_s),
+            (EDGES_CUT, quality.cut),
+            (CUT_SHARE, quality.cut_share),
+            *(
+                (measure, imbalance(getattr(quality, name)))
+                for name, measure in PART_IMBALANCE.items()
+            ),
         ]
         if self.partition.made_s is not None:
             numbers.insert(0, (PARTITION_TIME, self.partition.made_s))
-        rows: list[list[Any]] = [["partition", what.name, "", value] for what, value in numbers]
-        kept = {}
-        if self.fetches:
-            kept["features"] = found.nodes * graph.features[:1].nbytes
-        if self.asks:
-            kept["sampler"] = found.edges * graph.indices[:1].nbytes
-        for stage, sizes in kept.items():
+        rows: list[list[str | float]] = [
+            ["partition", measure.name, "", value] for measure, value in numbers
+        ]
+        bytes_by_rank = {}
+        if self.loads_together:
+            bytes_by_rank["features"] = quality.nodes * graph.features[:1].nbytes
+        if self.samples_together:
+            bytes_by_rank["sampler"] = quality.edges * graph.indices[:1].nbytes
+        for stage, sizes in bytes_by_rank.items():
             for rank, size in enumerate(sizes.tolist()):
                 rows.append([stage, PART_BYTES.name, str(rank), size])
         return rows
 
 
 def partition_of(graph: Graph, parts: int, split: Split) -> Partition:
-    """The stored one, made where it is not there; of a graph that is not of the store a new one."""
+    """Return the stored partition, made if missing; a new one for a graph outside the store."""
     if graph.path is None:
         return partition(graph, parts, split.method, split.seed)
     return load_or_make(graph, parts, split.method, split.seed)

@@ -1,4 +1,4 @@
-"""The ranks as one process group of torch's: they meet, and add up what each of them has."""
+"""The ranks as one process group of torch's: joining, broadcasting and all-reducing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,32 +16,33 @@ from torch import Tensor
 from gnnbench.core import process_activity
 from gnnbench.core.counters import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.core.heartbeat import Pulse
-from gnnbench.distributed.gradients import Flat, Overlapped
+from gnnbench.distributed.gradients import FlatReduce, OverlappedReduce
 from gnnbench.measure.named_timers import Spent
 
 LOOPBACK = "lo"
-MORE_S = 2.0
+MARGIN_S = 2.0  # after the rank monitor's limit, so that the monitor names the hanging rank first
 SHARING = "GNNBENCH_RANKS_SHARE_GPUS"
 INTERFACES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}  # by backend
 
 
 def share_gpus() -> bool:
-    """Whether ranks may share a GPU (``GNNBENCH_RANKS_SHARE_GPUS=1``), which NCCL refuses: by Gloo
-    then, through the host. What ranks do is tried so where one GPU is all there is; times tell
-    nothing."""
+    """Whether ranks may share a GPU (``GNNBENCH_RANKS_SHARE_GPUS=1``), for tests on one GPU.
+
+    NCCL refuses that. Ranks then use Gloo, through the host, so their times have no meaning.
+    """
     return os.environ.get(SHARING) == "1"
 
 
 @dataclass
-class Group:
-    """The ranks, which ``meet``; one group a process.
+class RankGroup:
+    """The ranks of a process; a process has one group.
 
-    ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
+    ``teams`` are sizes of subgroups that may work without the others, always the first ranks.
 
-    NCCL where batches are on GPUs, else Gloo, over the loopback interface. A collective of Gloo
-    that others do not come to raises soon after ``SILENCE_S``, and at once where one of them has
-    ended. One of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the
-    others, and to ``abort`` (``gnnbench.distributed.watch``).
+    The backend is NCCL if batches are on GPUs, else Gloo, over the loopback interface. A Gloo
+    collective raises soon after ``SILENCE_S`` if another rank does not take part, and at once if
+    another rank's process ends. A NCCL collective does not block the host: whoever waits for the
+    GPU must monitor the other ranks (``gnnbench.distributed.rank_monitor``) and call ``abort``.
     """
 
     rank: int
@@ -51,45 +51,42 @@ class Group:
     counts: Counts
     pulse: Pulse
     teams: tuple[int, ...] = ()
-    place: str = field(init=False)
-    gradients: Flat | Overlapped = field(init=False)
+    gradients: FlatReduce | OverlappedReduce = field(init=False)
     aborted: bool = field(default=False, init=False)
-    _team: Any = field(default=None, init=False)  # None: all ranks
-    _teams: dict[int, Any] = field(default_factory=dict, init=False)
+    _team: dist.ProcessGroup | None = field(default=None, init=False)  # None: all ranks
+    _teams: dict[int, dist.ProcessGroup] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.place, self._size = str(self.rank), self.ranks
-        self._aborting = threading.Lock()
-        self._spent = Spent()
-        self.gradients = Flat(self)
+        self._size = self.ranks
+        self._abort_lock = threading.Lock()
+        self._reduce_times = Spent()
+        self.gradients = FlatReduce(self)
         self.counts.settled_by(self._settle)
 
-    def meet(self, store: Any) -> None:
-        """Meet at a store of torch's; all are there on return."""
+    def join(self, store: dist.Store) -> None:
+        """Join the group at a store of torch's; all ranks have joined on return."""
         on_gpu = self.device.type == "cuda"
-        # Gloo's; the watch of rank 0 is to say first who hangs.
-        patience = timedelta(seconds=process_activity.SILENCE_S + MORE_S)
+        timeout = timedelta(seconds=process_activity.SILENCE_S + MARGIN_S)
         nccl = on_gpu and not share_gpus()
         backend = "nccl" if nccl else "gloo"
-        if nccl:  # else torch ends the process where another rank does
+        if nccl:  # else torch ends this process when another rank ends
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
         with _loopback(INTERFACES[backend]), self.pulse.waiting():
             dist.init_process_group(
                 backend, store=dist.PrefixStore("group", store), rank=self.rank,
-                world_size=self.ranks, timeout=patience,
+                world_size=self.ranks, timeout=timeout,
             )  # fmt: skip
             for size in self.teams:
-                self._teams[size] = dist.new_group(list(range(size)), timeout=patience)
+                self._teams[size] = dist.new_group(list(range(size)), timeout=timeout)
             dist.barrier(device_ids=[self.device.index or 0] if nccl else None)
 
-    def enter(self, size: int) -> None:
-        """From now on work as the team of the first ``size`` ranks, this one among them; 1: by
-        itself."""
+    def use_team(self, size: int) -> None:
+        """Use the team of the first ``size`` ranks, this one among them; 1: this rank alone."""
         self._size, self._team = size, self._teams.get(size)
 
     @torch.no_grad()
-    def share_state(self, state: Sequence[Tensor]) -> None:
-        """Give all ranks the first one's weights and optimizer, in place: one broadcast."""
+    def broadcast_state(self, state: Sequence[Tensor]) -> None:
+        """Overwrite ``state`` (weights and optimizer) on all ranks with rank 0's."""
         if self._size == 1:
             return
         flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
@@ -99,18 +96,18 @@ class Group:
             own.copy_(new.view_as(own))
 
     @torch.no_grad()
-    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """Put the gradients of the whole batch in place of a rank's; returns its mean loss.
+    def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
+        """Replace a rank's gradients by the whole batch's; returns the batch's mean loss.
 
-        ``loss`` is the mean over the rank's ``labelled`` seeds (scalars). One all-reduce of all
-        gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
-        rank without seeds adds nothing. Where no seed has a label gradients are 0 and the loss is
-        NaN, as one process has them.
+        ``loss`` is the mean over the rank's ``labelled`` seeds (both scalars). One all-reduce sums
+        gradients, loss and that number. A rank's values weigh as many seeds as it has, so a rank
+        without seeds adds nothing. If no seed has a label, gradients are 0 and the loss is NaN, as
+        in one process.
         """
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
         flat = torch.where(labelled > 0, flat * labelled, 0.0)
-        with self.reducing():
+        with self.timed_reduce():
             dist.all_reduce(flat, group=self._team)
         means = flat[:-2] / flat[-1].clamp(min=1)
         sizes = [p.numel() for p in parameters]
@@ -120,44 +117,43 @@ class Group:
         return flat[-2] / flat[-1]
 
     @contextmanager
-    def reducing(self) -> Iterator[None]:
-        """Around an all-reduce: its time is told, waiting for the others in it."""
-        over = self.began_to_reduce()
+    def timed_reduce(self) -> Iterator[None]:
+        """Time an all-reduce, including the wait for other ranks."""
+        end = self.begin_reduce()
         try:
             yield
         finally:
-            over()
+            end()
 
-    def began_to_reduce(self) -> Callable[[], None]:
-        """The same of one that goes on beside other work; what is returned is called at its end, by
-        any thread."""
-        over, waiting = self._spent.begin("reduce", self.device), self.pulse.waiting()
+    def begin_reduce(self) -> Callable[[], None]:
+        """Start timing an asynchronous all-reduce; call the result at its end, on any thread."""
+        stop_timer, waiting = self._reduce_times.begin("reduce", self.device), self.pulse.waiting()
         waiting.__enter__()
 
-        def done() -> None:
-            over()
+        def end() -> None:
+            stop_timer()
             waiting.__exit__(None, None, None)
 
-        return done
+        return end
 
     def _settle(self) -> None:
-        """Tell the times of all-reduces, for which nobody has waited before."""
-        for took in self._spent.take().values():
-            self.counts.add("schedule", REDUCE_TIME, took, self.place)
+        """Count the times of all-reduces, which are read from the device only now."""
+        for seconds in self._reduce_times.take().values():
+            self.counts.add("schedule", REDUCE_TIME, seconds, str(self.rank))
 
     def abort(self) -> None:
-        """End what waits on a GPU for ranks that do not come; the group is of no use afterwards."""
-        with self._aborting:
+        """Abort collectives that wait on a GPU for other ranks; the group is unusable after."""
+        with self._abort_lock:
             if self.aborted:
                 return
             self.aborted = True
-            groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
-            for group in groups:
-                with suppress(Exception):  # it is not there yet, or has not this rank
+            for group in [dist.group.WORLD, *self._teams.values()]:
+                with suppress(Exception):  # it does not exist yet, or lacks this rank
+                    assert group is not None
                     group.abort()
 
     def close(self) -> None:
-        """Leave the group. On GPUs nobody waits for ranks that have ended before."""
+        """Leave the group. On GPUs, nothing waits for ranks that have ended."""
         if not dist.is_initialized():
             return
         if self.device.type != "cuda":
@@ -170,13 +166,13 @@ class Group:
 
 @contextmanager
 def _loopback(variable: str) -> Iterator[None]:
-    """The environment with a variable that says so: ranks of one host listen on nothing else."""
-    asked = os.environ.get(variable)
+    """Set an environment variable so that ranks of one host listen on no other interface."""
+    before = os.environ.get(variable)
     os.environ[variable] = LOOPBACK
     try:
         yield
     finally:
-        if asked is None:
+        if before is None:
             del os.environ[variable]
         else:
-            os.environ[variable] = asked
+            os.environ[variable] = before

@@ -1,4 +1,4 @@
-"""The producer's process, as it is started: it imports torch while its parent still does."""
+"""Starts the producer's process, which imports torch at the same time as its parent."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 
 @dataclass(frozen=True)
-class Started:
-    """A process that waits to be told what to build, and ends with the connection or with the
-    thread that started it."""
+class StartedProducer:
+    """A process that waits for ``BuildProducer``.
+
+    It ends with the connection or with the thread that started it.
+    """
 
     process: subprocess.Popen[bytes]
     connection: Connection
 
 
-def start(share: int) -> Started:
-    """Start one; below 100 MPS gives it ``share`` percent of a GPU's processors."""
+def start(share: int) -> StartedProducer:
+    """Start a producer; below 100 MPS grants it ``share`` percent of a GPU's processors."""
     ours, theirs = socket.socketpair()
     variables = dict(os.environ)
     if share < 100:
         variables[SHARE] = str(share)
-    told = {"parent": os.getpid(), "socket": theirs.fileno()}
+    arguments = {"parent": os.getpid(), "socket": theirs.fileno()}
     with theirs:
         process = subprocess.Popen(
-            [*bootstrap.command(sys.executable, PRODUCER), json.dumps(told)],
+            [*bootstrap.command(sys.executable, PRODUCER), json.dumps(arguments)],
             stdin=subprocess.DEVNULL,
             env=variables,
             pass_fds=[theirs.fileno()],
         )
-    return Started(process, Connection(ours.detach()))
+    return StartedProducer(process, Connection(ours.detach()))

@@ -1,41 +1,42 @@
-"""Whose turn it is: who draws a batch, where it waits, and who trains on it in which step.
+"""Decides which rank samples a batch, where the batch waits, and who trains on it in which step.
 
-Logic alone: no process, no clock and no memory is known here (``gnnbench.distributed.scheduler``).
+Logic alone, without processes, clocks or memory; ``gnnbench.distributed.scheduler`` applies it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from gnnbench.distributed.allocation import switches
+from gnnbench.distributed.scheduler_messages import BatchWritten
 
 
 @dataclass
-class Pace:
-    """Mean seconds that a Trainer and a standby Trainer take for a batch, as far as known."""
+class TrainingPace:
+    """Mean seconds that a Trainer and a standby Trainer take for a batch, as far as measured."""
 
     _sums: dict[bool, tuple[float, int]] = field(default_factory=dict)
 
     def note(self, standby: bool, seconds: float) -> None:
-        """One more batch."""
+        """Add the time of one batch."""
         total, number = self._sums.get(standby, (0.0, 0))
         self._sums[standby] = total + max(seconds, 1e-9), number + 1
 
     def times(self) -> tuple[float, float]:
-        """T_t of the Trainers and of a standby one, which is taken for one of them until known.
+        """Return T_t of the Trainers and of a standby Trainer.
 
-        Before anything was trained both are 1: the sign of a profit does not depend on it.
+        A standby Trainer is assumed to be as fast until it is measured. Before anything is measured
+        both are 1: the sign of a profit does not depend on it.
         """
-        known = {standby: total / number for standby, (total, number) in self._sums.items()}
-        trains = known.get(False, 1.0)
-        return trains, known.get(True, trains)
+        means = {standby: total / number for standby, (total, number) in self._sums.items()}
+        trainer_s = means.get(False, 1.0)
+        return trainer_s, means.get(True, trainer_s)
 
 
 @dataclass
-class Step:
-    """One update: the batches that it is of, and the ranks that reduce its gradients.
+class TrainingStep:
+    """One update: its batches, and the ranks that reduce its gradients.
 
     ``joins``: one of the ranks was not in the step before, and needs the others' weights.
     """
@@ -44,140 +45,141 @@ class Step:
     batches: range
     members: tuple[int, ...]
     joins: bool
-    left: list[int] = field(init=False)  # of its batches those that nobody has yet
+    unassigned: list[int] = field(init=False)  # batches
 
     def __post_init__(self) -> None:
-        self.left = list(self.batches)
+        self.unassigned = list(self.batches)
 
 
 @dataclass(frozen=True)
-class Dealt:
-    """A rank's part of a step: a batch and what is known of it, or none (``batch`` None)."""
+class AssignedShare:
+    """A rank's share of a step: a batch and where it is written, or none (``batch`` None)."""
 
-    step: Step
+    step: TrainingStep
     batch: int | None
-    filled: Any = None
+    written: BatchWritten | None = None
 
 
-class Over:
-    """Nothing is left for a rank in the epoch."""
+class NoShareLeft:
+    """The epoch has no further share for a rank."""
 
 
-OVER = Over()
+NO_SHARE_LEFT = NoShareLeft()
 
 
-class Tasks:
-    """An epoch's batches, from nobody's to trained on, each by one rank.
+class TaskQueue:
+    """An epoch's batches, from unassigned to trained on, each by one rank.
 
-    Samplers are given batches in their order as they ask. Batch b waits in place b mod ``places``,
-    once batch b - ``places`` has left it: so none waits for a place that a later one has. A step is
-    of as many batches as ranks take part, the next ones in order, so that updates do not depend on
-    who is fast; which of its batches a rank has does. A sampler that finds nothing to draw may
-    stand by, and takes part in a step where GNNLab's profit says so; of several the first ones.
+    Samplers receive batches in order, on request. Batch b waits in slot b mod ``slots``, once batch
+    b - ``slots`` has left it, so none waits for a slot that a later batch occupies. A step has as
+    many batches as ranks take part, the next ones in order, so that updates do not depend on which
+    rank is fast; which of the step's batches a rank receives does. A sampler that finds nothing to
+    sample may stand by, and takes part in a step if GNNLab's profit is positive; of several
+    samplers the first ones.
     """
 
     def __init__(
         self,
         batches: int,
-        places: int,
+        slots: int,
         samplers: Sequence[int],
         trainers: Sequence[int],
         standby: bool = False,
-        pace: Pace | None = None,
+        pace: TrainingPace | None = None,
     ) -> None:
         self.batches, self.samplers, self.trainers = batches, tuple(samplers), tuple(trainers)
-        self.standby, self.pace = standby, pace or Pace()
-        self.steps: list[Step] = []
+        self.standby, self.pace = standby, pace or TrainingPace()
+        self.steps: list[TrainingStep] = []
         self.most_waiting = self.switched = 0
-        self._drawn = self._formed = 0
-        self._next = list(range(places))  # the batch that each place is for
-        self._asking: dict[int, int] = {}  # batches that want their place, and who draws them
-        self._filled: dict[int, Any] = {}
-        self._wanting: list[int] = []
-        self._turn = dict.fromkeys((*self.trainers, *self.samplers), 0)  # the next step to look at
-        self._since: dict[int, float] = {}
+        self._sampled = self._formed = 0  # batches that were given out, and that are in a step
+        self._slot_batch = list(range(slots))  # the batch that each slot is for
+        self._slot_requests: dict[int, int] = {}  # rank by batch
+        self._written: dict[int, BatchWritten] = {}
+        self._share_requests: list[int] = []  # ranks
+        self._next_step = dict.fromkeys((*self.trainers, *self.samplers), 0)  # by rank
+        self._since: dict[int, float] = {}  # when each rank received its batch
 
-    def draw(self) -> int | None:
-        """The next batch for the sampler that asks; None: all are given out."""
-        if self._drawn == self.batches:
+    def next_batch(self) -> int | None:
+        """Return the next batch to sample; None: all are given out."""
+        if self._sampled == self.batches:
             return None
-        self._drawn += 1
-        return self._drawn - 1
+        self._sampled += 1
+        return self._sampled - 1
 
-    def ask_room(self, rank: int, batch: int) -> None:
-        """``rank`` has drawn a batch, and wants its place."""
-        self._asking[batch] = rank
+    def request_slot(self, rank: int, batch: int) -> None:
+        """Note that ``rank`` has sampled a batch and needs its slot."""
+        self._slot_requests[batch] = rank
 
-    def granted(self) -> list[tuple[int, int, int]]:
-        """Of those that ask for their place the ones that have it now: rank, batch, place."""
-        places = len(self._next)
-        found = [
-            (self._asking[b], b, b % places)
-            for b in sorted(self._asking)
-            if self._next[b % places] == b
+    def granted_slots(self) -> list[tuple[int, int, int]]:
+        """Return rank, batch and slot of the requests whose slot is free, and forget them."""
+        slots = len(self._slot_batch)
+        granted = [
+            (self._slot_requests[b], b, b % slots)
+            for b in sorted(self._slot_requests)
+            if self._slot_batch[b % slots] == b
         ]
-        for _, batch, _ in found:
-            del self._asking[batch]
-        return found
+        for _, batch, _ in granted:
+            del self._slot_requests[batch]
+        return granted
 
-    def fill(self, batch: int, what: Any) -> None:
-        """A batch lies in its place."""
-        self._filled[batch] = what
-        self.most_waiting = max(self.most_waiting, len(self._filled))
+    def fill(self, batch: int, written: BatchWritten) -> None:
+        """Note that a batch is in its slot."""
+        self._written[batch] = written
+        self.most_waiting = max(self.most_waiting, len(self._written))
 
-    def free(self, batch: int) -> None:
-        """A batch has left its place."""
-        self._next[batch % len(self._next)] = batch + len(self._next)
+    def release(self, batch: int) -> None:
+        """Note that a batch has left its slot."""
+        self._slot_batch[batch % len(self._slot_batch)] = batch + len(self._slot_batch)
 
-    def want(self, rank: int, now: float) -> None:
-        """``rank`` wants its part of the next step; ``now`` in seconds."""
-        self._wanting.append(rank)
+    def request_share(self, rank: int, now: float) -> None:
+        """Note that ``rank`` needs its share of the next step; ``now`` in seconds."""
+        self._share_requests.append(rank)
         if (since := self._since.pop(rank, None)) is not None:
             self.pace.note(rank in self.samplers, now - since)
 
-    def dealt(self, now: float) -> list[tuple[int, Dealt | Over]]:
-        """What those that want a part have now."""
-        found: list[tuple[int, Dealt | Over]] = []
-        # Who trains forms the steps that who stands by may be in.
-        for rank in sorted(self._wanting, key=lambda r: r in self.samplers):
-            dealt = self._deal(rank)
-            if dealt is None:
+    def assigned_shares(self, now: float) -> list[tuple[int, AssignedShare | NoShareLeft]]:
+        """Return the ranks whose request can be answered now, with their shares."""
+        assigned: list[tuple[int, AssignedShare | NoShareLeft]] = []
+        # Trainers first: they form the steps that standby samplers may be in.
+        for rank in sorted(self._share_requests, key=lambda r: r in self.samplers):
+            share = self._assign(rank)
+            if share is None:
                 continue
-            self._wanting.remove(rank)
-            found.append((rank, dealt))
-            if isinstance(dealt, Dealt) and dealt.batch is not None:
+            self._share_requests.remove(rank)
+            assigned.append((rank, share))
+            if isinstance(share, AssignedShare) and share.batch is not None:
                 self._since[rank] = now
-        return found
+        return assigned
 
-    def _deal(self, rank: int) -> Dealt | Over | None:
+    def _assign(self, rank: int) -> AssignedShare | NoShareLeft | None:
         while True:
-            nth = self._turn[rank]
-            if nth == len(self.steps):
+            number = self._next_step[rank]
+            if number == len(self.steps):
                 if self._formed == self.batches:
-                    return OVER
+                    return NO_SHARE_LEFT
                 if rank not in self.trainers:
-                    return None  # it stands by: who trains forms steps
-                self._form()
-            step = self.steps[nth]
+                    return None  # it stands by: Trainers form steps
+                self._form_step()
+            step = self.steps[number]
             if rank not in step.members:
-                self._turn[rank] += 1
+                self._next_step[rank] += 1
                 continue
-            there = next((b for b in step.left if b in self._filled), None)
-            if there is None and step.left:
+            batch = next((b for b in step.unassigned if b in self._written), None)
+            if batch is None and step.unassigned:
                 return None
-            self._turn[rank] += 1
-            if there is None:
-                return Dealt(step, None)
-            step.left.remove(there)
-            return Dealt(step, there, self._filled.pop(there))
+            self._next_step[rank] += 1
+            if batch is None:
+                return AssignedShare(step, None)
+            step.unassigned.remove(batch)
+            return AssignedShare(step, batch, self._written.pop(batch))
 
-    def _form(self) -> None:
-        """Decide who takes part in the next step."""
+    def _form_step(self) -> None:
+        """Decide which ranks take part in the next step."""
         remaining = self.batches - self._formed
         before = self.steps[-1].members if self.steps else self.trainers
         members = list(self.trainers)
         for rank in self.samplers if self.standby else ():
-            stands_by = rank in self._wanting or rank in before
+            stands_by = rank in self._share_requests or rank in before
             if not (stands_by and remaining > len(members)):
                 break
             if not switches(remaining, len(members), *self.pace.times()):
@@ -186,5 +188,5 @@ class Tasks:
         joined = len(set(members) - set(before))
         self.switched += joined
         batches = range(self._formed, min(self._formed + len(members), self.batches))
-        self.steps.append(Step(len(self.steps), batches, tuple(members), joined > 0))
+        self.steps.append(TrainingStep(len(self.steps), batches, tuple(members), joined > 0))
         self._formed = batches.stop

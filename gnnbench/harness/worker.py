@@ -69,11 +69,11 @@ class Worker:
             self.system = None
             gc.collect()
         hold_garbage()
-        from gnnbench.pipelines.find import begin
+        from gnnbench.distributed.producer_consumer import start_early
         from gnnbench.systems.runtime.find import find
 
         cell = Cell.from_json(command["cell"])
-        begin(cell)
+        start_early(cell)
         found = find(cell.system)
         self.verified = found.composed
         graph: Any = None

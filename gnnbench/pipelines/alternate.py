@@ -1,4 +1,7 @@
-"""Sampling and training in turns on one GPU (GNNLab, section 5.3: dynamic executor switching)."""
+"""``schedule=alternate``: sampling and training alternate on one GPU.
+
+GNNLab, section 5.3: dynamic executor switching.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,57 @@ from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.stage import option
 from gnnbench.pipelines.schedule import Schedule, ScheduleSpec
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.schedule_plan import SchedulePlan
+from gnnbench.pipelines.serial import SerialSchedule
 
 if TYPE_CHECKING:
     from typing import Self
 
     from gnnbench.core.job import Job
     from gnnbench.features.spec import StoreSpec
+    from gnnbench.pipelines.order import OrderSpec
     from gnnbench.sampling.stage import SamplerSpec
 
 HOST, GPU, DEFAULT = "host", "gpu", "default"
 
 
+class AlternatePlan(SchedulePlan):
+    """Samples are stored until their training phase."""
+
+    _spec: Alternate
+
+    @property
+    def outputs_in_flight(self) -> int:
+        """The rows that are trained on, and those ahead."""
+        return self._spec.depth + 1
+
+    def steady_after(self, window: int) -> int | None:
+        """Return None for samples that are stored on the GPU: they accumulate for a phase."""
+        return None if self._spec.stored == GPU else super().steady_after(window)
+
+    def check(
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
+    ) -> None:
+        """Raise ``UnsupportedError`` for batches of a foreign framework, which cannot be stored."""
+        if features is not None and not sampler.mini_batches:
+            raise UnsupportedError(
+                f"schedule '{self._spec.name}' stores batches of gnnbench's own blocks, and sampler"
+                f" '{sampler.name}' draws others; take one of gnnbench's own samplers, or"
+                " schedule=serial"
+            )
+
+
 @dataclass(frozen=True)
 class Alternate(ScheduleSpec):
-    """A turn of sampling, whose samples are stored, then a turn of training on them.
+    """Samples a number of batches and stores them, then trains on them in the same order.
 
-    Batches are trained on in serial's order. The topology stays where it is in both turns: the
-    paper keeps it, so that switching takes no time, at the cost of a smaller cache.
+    The topology stays in memory during both phases. GNNLab keeps it, too: switching then takes no
+    time, at the cost of a smaller cache.
     """
 
     name: ClassVar[str] = "alternate"
     summary: ClassVar[str] = "an epoch sampled and its samples stored, then trained (GNNLab)"
+    plan_type: ClassVar[type[SchedulePlan]] = AlternatePlan
     batches: int = option(
         0,
         "batches of a turn, filled up to whole windows of the other stages; 0: the epoch's, as"
@@ -51,35 +83,17 @@ class Alternate(ScheduleSpec):
     )
 
     def resolved(self, device: str) -> Self:
-        """The same with the default put in. Raises ``UnsupportedError``."""
+        """Return the spec with all defaults. Raises ``UnsupportedError``."""
         if device == "cpu" and self.stored == GPU:
             raise UnsupportedError("schedule.stored=gpu needs a GPU; give --device cuda, or host")
         made = super().resolved(device)
         return replace(made, stored=HOST if self.stored == DEFAULT else self.stored)
 
-    @property
-    def held(self) -> int:
-        """The rows that are trained on, and those ahead."""
-        return self.depth + 1
-
-    def fills(self, ahead: int) -> int | None:
-        """A turn's samples wait on the GPU, where they are stored there."""
-        return None if self.stored == GPU else super().fills(ahead)
-
-    def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
-        """What a foreign framework holds of a batch cannot be stored."""
-        if not sampler.mini_batches:
-            raise UnsupportedError(
-                f"schedule '{self.name}' stores batches of gnnbench's own blocks, and sampler"
-                f" '{sampler.name}' draws others; take one of gnnbench's own samplers, or"
-                " schedule=serial"
-            )
-
     def build(self, job: Job) -> Schedule:
-        """Where only samples are drawn nobody trains on them: that is serial."""
-        from gnnbench.pipelines.phases import Turns
+        """Build the schedule; an epoch that only samples has no training phase and is serial."""
+        from gnnbench.pipelines.alternating_phases import AlternatingPhases
 
         if job.cell.goes_until is Until.SAMPLE:
-            return Serial()
+            return SerialSchedule()
         on_host = self.resolved(job.device.type).stored == HOST
-        return Turns(job, self.batches, on_host, self.depth)
+        return AlternatingPhases(job, self.batches, on_host, self.depth)

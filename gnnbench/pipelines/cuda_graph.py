@@ -1,44 +1,43 @@
-"""A training step as a CUDA graph: its kernels are launched as one, by a host that does little.
+"""A training step as a CUDA graph: one launch replays all of its kernels.
 
-Graphs replay what was launched, with the sizes and addresses of then; so batches are padded, as
-``gnnbench.pipelines.padded`` says. MLPerf's entries for training of graph networks do so.
+A graph replays kernels with the sizes and addresses of the capture, so batches are padded
+(``gnnbench.pipelines.padded``). MLPerf's submissions for GNN training do the same.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from gnnbench.core.job import Job
-from gnnbench.pipelines.padded import PaddedStep, Reserve, Shape, nowhere
-from gnnbench.pipelines.schedule import EAGER, GRAPH, Learner, Trainer
+from gnnbench.pipelines.padded import PaddedShape, PaddedStep, Reserve, no_buffers
+from gnnbench.pipelines.training_step import EAGER, GRAPH, Learner, TrainingStep
 
 WARM_UPS = 3  # as torch advises: libraries and autograd set themselves up in them
 
 
 class CapturedStep(PaddedStep):
-    """Replays the step that was captured for the shape; a larger shape is captured anew.
+    """Replays the step that was captured for the shape; a larger shape is captured again.
 
-    A graph for each place where feature rows may lie; they run one after the other, out of one pool
-    of memory. Nothing of it waits for the GPU but capturing. The update is Adam's with the number
-    of updates on the GPU, so losses are those of other steps within rounding.
+    There is one graph for each address at which feature rows may be. Graphs run one after the
+    other and share a memory pool. Only a capture waits for the GPU. Adam keeps its number of
+    updates on the GPU, so losses equal those of other steps within rounding.
     """
 
-    def __init__(self, job: Job, learner: Learner, reserve: Reserve = nowhere) -> None:
+    def __init__(self, job: Job, learner: Learner, reserve: Reserve = no_buffers) -> None:
         super().__init__(job, learner, reserve)
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}  # by the rows' address
-        self._pool: Any = None
+        self._pool: tuple[int, int] | None = None  # as torch identifies it
 
-    def _make(self, room: Shape) -> None:
-        """Memory of the shape, and the step on it captured; the model is as it was."""
+    def _make(self, shape: PaddedShape) -> None:
+        """Allocate memory of the shape and capture the step; the model does not change."""
         self._graphs.clear()
         self._pool = torch.cuda.graph_pool_handle()
-        super()._make(room)
+        super()._make(shape)
         assert self._memory is not None
-        for rows in self._memory.homes:
+        for rows in self._memory.row_buffers:
             self._capture(rows)
 
     def _capture(self, rows: Tensor) -> None:
@@ -53,26 +52,31 @@ class CapturedStep(PaddedStep):
             current.wait_stream(side)
             self._learner.restore(kept)
             graph = torch.cuda.CUDAGraph()
-            # Threads of other phases may allocate and wait meanwhile.
+            # Threads of other phases may allocate and synchronize during the capture.
             with torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local"):
                 loss = super()._run(rows)
         self._graphs[rows.data_ptr()] = graph, loss
 
     def _run(self, rows: Tensor) -> Tensor:
-        """One step on the batch that was written; its loss, which the next one writes over."""
-        if rows.data_ptr() not in self._graphs:  # copied: they were in none of the store's buffers
+        """Run one step on the batch in memory; returns a copy of its loss."""
+        if (
+            rows.data_ptr() not in self._graphs
+        ):  # rows that were copied, from none of the store's buffers
             begin = time.perf_counter()
             self._capture(rows)
             self._wait()
-            self._padding.made_anew(time.perf_counter() - begin)
+            self._padding.count_recapture(time.perf_counter() - begin)
         graph, loss = self._graphs[rows.data_ptr()]
         graph.replay()
         return loss.clone()
 
 
-def trainer_by(step: str, job: Job, learner: Learner, reserve: Reserve) -> Trainer:
-    """What trains in steps of a kind (``ScheduleSpec.step``) on rows of the store that reserves."""
+def training_step(step: str, job: Job, learner: Learner, reserve: Reserve) -> TrainingStep:
+    """Return what trains in steps of a kind (``ScheduleSpec.step``).
+
+    ``reserve`` is that of the feature store that loads the rows.
+    """
     if step == EAGER:
         return learner
-    made = CapturedStep if step == GRAPH else PaddedStep
-    return made(job, learner, reserve)
+    step_type = CapturedStep if step == GRAPH else PaddedStep
+    return step_type(job, learner, reserve)

@@ -1,4 +1,4 @@
-"""Greedy Reorder: batches of a window in the order in which each matches the one before best."""
+"""``order=greedy``: reorders a window of batches so that consecutive batches share nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, CARRIED = "first", "carried"
 
 @dataclass(frozen=True)
 class Greedy(OrderSpec):
-    """FastGL's Algorithm 1 over windows of batches that are drawn ahead."""
+    """Greedy Reorder (FastGL, Algorithm 1) over windows of sampled batches."""
 
     name: ClassVar[str] = "greedy"
     summary: ClassVar[str] = "a window of batches drawn, then run by match degree (FastGL)"
@@ -32,12 +32,12 @@ class Greedy(OrderSpec):
     )
 
     def build(self, job: Job) -> GreedyOrder:
-        """The order of a cell's epochs."""
+        """Build the order of a cell's epochs."""
         return GreedyOrder(self, job)
 
 
 class GreedyOrder(Permuted):
-    """Batches as drawn, arranged window by window once they are sampled."""
+    """Batches of the random permutation, reordered window by window once they are sampled."""
 
     def __init__(self, spec: Greedy, job: Job) -> None:
         cell = job.cell
@@ -45,17 +45,16 @@ class GreedyOrder(Permuted):
         self.window, self._start, self._counts = spec.window, spec.start, job.counts
 
     def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
-        """Places of a window's batches in the order in which they are to be run.
+        """Return the order in which a window's batches run after ``last``.
 
-        ``last`` is the batch that is run before them. On a GPU the overlaps are counted there; once
-        a window the host waits for them, and for the number of nodes that batches share.
+        On a GPU, overlaps are counted there. The host waits for them once a window.
         """
         from gnnbench.kernels.match import greedy_order, match_degrees, overlaps
 
         carried = [last] if last is not None and self._start == CARRIED else []
-        drawn = [b.input_nodes for b in (*carried, *batches)]
-        found = greedy_order(match_degrees(overlaps(drawn)))
-        order = [place - len(carried) for place in found[len(carried) :]]
-        moved = sum(place != nth for nth, place in enumerate(order))
+        nodes = [b.input_nodes for b in (*carried, *batches)]
+        with_carried = greedy_order(match_degrees(overlaps(nodes)))
+        order = [position - len(carried) for position in with_carried[len(carried) :]]
+        moved = sum(position != index for index, position in enumerate(order))
         self._counts.add("order", REORDERED, moved)
         return order

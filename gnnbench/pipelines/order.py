@@ -20,30 +20,35 @@ if TYPE_CHECKING:
 class Order(ABC):
     """Splits an epoch's training nodes into batches of seeds.
 
-    ``window`` batches are drawn before the first of them is run; above 1 they are arranged.
+    ``window`` batches are sampled before the first of them runs; above 1 they are reordered.
     """
 
     window: int = 1
 
     @abstractmethod
     def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
-        """Seeds of every batch, int64 global ids on ``device``, the last batch possibly short."""
+        """Return the seeds of every batch, int64 global ids on ``device``.
+
+        The last batch may be short.
+        """
 
     def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
-        """Places of a window's drawn batches in the order in which they are to be run, after
-        ``last`` (None at an epoch's begin): a permutation."""
+        """Return the order in which a window's sampled batches run: a permutation of positions.
+
+        ``last`` is the batch that runs before them, None at the start of an epoch.
+        """
         return list(range(len(batches)))
 
 
 @dataclass(frozen=True)
 class OrderSpec(Spec):
-    """An order as a recipe names it."""
+    """An order in a recipe."""
 
     kind: ClassVar[str] = "order"
 
     @abstractmethod
     def build(self, job: Job) -> Order:
-        """The order of a cell's epochs."""
+        """Build the order of a cell's epochs."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,13 @@ class AsDrawn(OrderSpec):
     summary: ClassVar[str] = "batches of the epoch's random permutation, one after the other"
 
     def build(self, job: Job) -> Permuted:
-        """The order of a cell's epochs."""
+        """Build the order of a cell's epochs."""
         cell = job.cell
         return Permuted(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
 
 
 class Permuted(Order):
-    """Batches of a permutation that the seed and the epoch decide.
+    """Batches of a permutation that depends on the seed and the epoch.
 
     ``max_batches`` keeps the first batches only; 0 keeps the whole epoch. A batch size above the
     training set gives one batch.
@@ -73,7 +78,7 @@ class Permuted(Order):
         self._max_batches = max_batches
 
     def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
-        """Seeds of every batch of ``epoch``, shuffled on the device."""
+        """Return the seeds of every batch of ``epoch``, shuffled on the device."""
         from gnnbench.kernels import rng
 
         shuffled = rng.permutation(
@@ -88,5 +93,5 @@ class Permuted(Order):
 
     @property
     def epoch_batches(self) -> int:
-        """Number of batches of a whole epoch, whatever ``max_batches`` is."""
+        """Number of batches of a whole epoch, regardless of ``max_batches``."""
         return -(-self._train["cpu"].numel() // self._batch_size)

@@ -1,4 +1,4 @@
-"""One batch after the other, one phase after the other."""
+"""``schedule=serial``: one batch after the other, one phase after the other."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.core.cell import Until
-from gnnbench.pipelines.schedule import DirectSchedule, Stages
+from gnnbench.pipelines.schedule import Schedule, ScheduleSpec, Stages
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gnnbench.core.job import Job
     from gnnbench.core.minibatch import Batch
     from gnnbench.measure.timeline import Timeline
 
 
-@dataclass(frozen=True)
-class Serial(DirectSchedule):
-    """Nothing runs beside anything else; on a GPU nothing here waits for it between batches."""
-
-    name: ClassVar[str] = "serial"
-    summary: ClassVar[str] = "one batch after the other"
+class SerialSchedule(Schedule):
+    """Runs no phases concurrently. On a GPU the host does not wait between batches."""
 
     def epoch(
         self,
@@ -30,17 +27,14 @@ class Serial(DirectSchedule):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Sample, load and compute each batch; where the stages want it, draw several first.
-
-        Putting them in order and announcing them is in a span of memory IO, as is their loading.
-        """
+        """Sample, load and train on each batch, or on each window if the stages need windows."""
         sampler, trainer, keep = stages.sampler, stages.trainer, stages.keep
-        if until is Until.SAMPLE:  # one phase: marks between its batches would tell nothing
+        if until is Until.SAMPLE:  # one span: with a single phase, marks between batches add none
             with timeline.span("sample"):
                 for number, seeds in enumerate(batches):
                     keep(sampler.sample(seeds, epoch, number), None)
             return
-        if stages.ahead > 1:
+        if stages.window > 1:
             run_windows(epoch, batches, stages, timeline)
             return
         store = stages.store
@@ -56,6 +50,18 @@ class Serial(DirectSchedule):
             keep(batch, rows)
 
 
+@dataclass(frozen=True)
+class Serial(ScheduleSpec):
+    """The spec of ``SerialSchedule``."""
+
+    name: ClassVar[str] = "serial"
+    summary: ClassVar[str] = "one batch after the other"
+
+    def build(self, job: Job) -> Schedule:
+        """Build the schedule, which keeps nothing between epochs."""
+        return SerialSchedule()
+
+
 def run_windows(
     epoch: int,
     batches: list[Tensor],
@@ -64,25 +70,27 @@ def run_windows(
     begin: int = 0,
     last: Batch | None = None,
 ) -> Batch | None:
-    """The same by groups that are drawn before the first of them is run.
+    """Sample a window of batches, then load and train on each of them, window by window.
 
-    Of the epoch those from number ``begin`` on, after ``last``; returns the one that was run last.
+    The spans of memory IO include reordering and announcing a window. ``batches`` are those of the
+    epoch from number ``begin`` on; ``last`` is the batch that ran before them. Returns the batch
+    that ran last.
     """
-    for first in range(begin, begin + len(batches), stages.ahead):
-        drawn: list[Batch] = []
-        group = batches[first - begin : first - begin + stages.ahead]
-        for number, seeds in enumerate(group, first):
+    for first in range(begin, begin + len(batches), stages.window):
+        sampled: list[Batch] = []
+        window = batches[first - begin : first - begin + stages.window]
+        for number, seeds in enumerate(window, first):
             with timeline.span("sample", number):
-                drawn.append(stages.sampler.sample(seeds, epoch, number))
-        if stages.ahead > 1:
+                sampled.append(stages.sampler.sample(seeds, epoch, number))
+        if stages.window > 1:
             with timeline.span("memory_io", first):
-                drawn = stages.arranged(drawn, last)
-        last = drawn[-1]
-        for nth, batch in enumerate(drawn):
-            with timeline.span("memory_io", first + nth):
-                rows = stages.load(drawn, nth)
+                sampled = stages.reorder(sampled, last)
+        last = sampled[-1]
+        for index, batch in enumerate(sampled):
+            with timeline.span("memory_io", first + index):
+                rows = stages.load(sampled, index)
             if stages.trainer is not None:
-                with timeline.span("compute", first + nth):
+                with timeline.span("compute", first + index):
                     stages.trainer.step(batch, rows)
             stages.keep(batch, rows)
     return last

@@ -1,4 +1,4 @@
-"""Parts of an epoch on threads beside one another: what each waits for, and how all of them end."""
+"""Concurrent parts of an epoch on threads: what each waits for, and how all of them end."""
 
 from __future__ import annotations
 
@@ -10,60 +10,61 @@ from collections.abc import Callable
 import torch
 
 NAME = "part of an epoch"  # of every thread
-# After so long a thread that runs Python code lets another do so. Python's own 5 ms are longer than
-# a phase of a small batch, and operators that only launch kernels end before the other has woken.
-SWITCH_S = 1e-4
+# Interval after which a thread that runs Python code lets another one run. Python's default of 5 ms
+# is longer than a phase of a small batch, and operators that only launch kernels end before the
+# other thread has woken.
+SWITCH_INTERVAL_S = 1e-4
 
 
-class _Ended(BaseException):
+class _EpochEnded(BaseException):
     """The epoch has ended on another thread."""
 
 
 class Progress:
-    """How far the parts of an epoch are, until one of them fails or all have ended."""
+    """Counts of what the parts of an epoch have done, until one fails or all have ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._waiting: dict[str, threading.Condition] = {}  # by what is waited for
+        self._waiting: dict[str, threading.Condition] = {}  # by the event that is waited for
         self._ended = False
         self._error: BaseException | None = None
 
-    def note(self, what: str) -> None:
-        """One more of ``what`` is done."""
+    def note(self, event: str) -> None:
+        """Count one more ``event``."""
         with self._lock:
-            self._counts[what] += 1
-            if what in self._waiting:
-                self._waiting[what].notify_all()
+            self._counts[event] += 1
+            if event in self._waiting:
+                self._waiting[event].notify_all()
 
-    def reached(self, what: str, count: int) -> bool:
-        """Whether so many of ``what`` are done."""
+    def reached(self, event: str, count: int) -> bool:
+        """Whether ``event`` was counted ``count`` times."""
         with self._lock:
-            return self._counts[what] >= count
+            return self._counts[event] >= count
 
-    def reach(self, what: str, count: int) -> None:
-        """Wait until so many of ``what`` are done; where the epoch ends before, the part ends."""
+    def reach(self, event: str, count: int) -> None:
+        """Wait until ``event`` was counted ``count`` times; ends the part if the epoch ends."""
         with self._lock:
-            if what not in self._waiting:
-                self._waiting[what] = threading.Condition(self._lock)
-            self._waiting[what].wait_for(lambda: self._ended or self._counts[what] >= count)
+            if event not in self._waiting:
+                self._waiting[event] = threading.Condition(self._lock)
+            self._waiting[event].wait_for(lambda: self._ended or self._counts[event] >= count)
             if self._ended:
-                raise _Ended
+                raise _EpochEnded
 
     def run(self, own: Callable[[], None], *others: Callable[[], None]) -> None:
-        """Run ``own`` here and each of ``others`` on a thread of its own, until all have ended.
+        """Run ``own`` on the caller's thread and each of ``others`` on a new one, until all end.
 
-        An error ends them all, each where it waits next, and is raised here. No thread is left.
+        An error ends each of them at its next wait, and is raised here. No thread is left.
         """
         threads = [threading.Thread(target=self._part, args=(part,), name=NAME) for part in others]
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(min(before, SWITCH_S))
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, SWITCH_INTERVAL_S))
         try:
             for thread in threads:
                 thread.start()
             own()
             self._end()
-        except _Ended:
+        except _EpochEnded:
             pass
         except BaseException as error:
             self._end(error)
@@ -71,25 +72,25 @@ class Progress:
             while thread.is_alive():
                 try:
                     thread.join()
-                except BaseException as error:  # a signal; what is waited for is a batch's end
+                except BaseException as error:  # a signal; the join lasts at most one batch
                     self._end(error)
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)
         first, self._error = self._error, None
         if first is not None:
             try:
                 raise first
             finally:
-                del first  # its traceback holds this frame
+                del first  # its traceback refers to this frame
 
     def _part(self, part: Callable[[], None]) -> None:
         try:
-            # A team of OpenMP is its thread's own: this gives it as many threads as the caller's.
+            # Each thread has its own OpenMP team: this gives it as many threads as the caller's.
             torch.get_num_threads()
             part()
-            # What a native library keeps for a thread is freed with it: not while others run, for
-            # freeing locked memory waits for the device.
+            # A native library frees its per-thread memory at the end of the thread. Not while
+            # others run, because freeing locked memory waits for the device.
             self.reach("end", 1)
-        except _Ended:
+        except _EpochEnded:
             pass
         except BaseException as error:
             self._end(error)

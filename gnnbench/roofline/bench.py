@@ -47,7 +47,7 @@ class Bench:
         stages = self.stages
         batch = self._draw(seeds, epoch)
         found = [self._sample(batch, seeds, epoch)]
-        if stages.store is not None and stages.ahead == 1 and self._rows_are_here(batch):
+        if stages.store is not None and stages.window == 1 and self._rows_are_here(batch):
             found.append(self._gather(batch))
         return found + aggregations(batch, self.framework, self.asked(batch))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from gnnbench.features.spec import Host, Window
 from gnnbench.models.aggregation import FEWEST_BYTES, Csr, Tuned
 from gnnbench.pipelines.prefetch import Prefetch
-from gnnbench.pipelines.schedule import GRAPH
+from gnnbench.pipelines.training_step import GRAPH
 from gnnbench.sampling.native import native
 from gnnbench.systems.runtime.recipe import Recipe
 

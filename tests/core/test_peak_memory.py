@@ -12,9 +12,10 @@ from gnnbench.core.counters import Counts
 from gnnbench.core.heartbeat import Pulse
 from gnnbench.core.job import Job
 from gnnbench.core.peak_memory import Peak
-from gnnbench.distributed.ranks import Audit, Compare, Epoch, own_bytes
+from gnnbench.distributed.rank_messages import AuditEpoch, ComparePartition, RunEpoch
+from gnnbench.distributed.rank_schedule import process_bytes
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.systems.runtime.worker_rank import Follower
+from gnnbench.systems.runtime.worker_rank import WorkerRank
 
 
 class Allocator:
@@ -80,12 +81,12 @@ def test_ranks_tell_the_peak_of_all_their_epochs_and_of_no_look(allocator):
     job.peak.begin(job.device)
     stages = Stages(SimpleNamespace(job=job), SimpleNamespace(bytes_apart=7), None, print)
     allocator.use(100)
-    assert own_bytes(job.device, stages) == 107
+    assert process_bytes(job.device, stages) == 107
     with job.peak.apart():
         allocator.use(1000)
-        assert own_bytes(job.device, stages) == 107
+        assert process_bytes(job.device, stages) == 107
     allocator.use(50)
-    assert own_bytes(job.device, stages) == 107
+    assert process_bytes(job.device, stages) == 107
 
 
 @pytest.fixture
@@ -110,21 +111,19 @@ def follower(small_graph, monkeypatch):
     monkeypatch.setattr(system.job.peak, "apart", apart)
     run = system.run_epoch
     monkeypatch.setattr(system, "run_epoch", lambda *a: (note("epoch", None)(), run(*a)))
-    found = Follower.__new__(Follower)
+    found = WorkerRank.__new__(WorkerRank)
     found._system, found._fault, found._seen = system, "", []
     found._pulse = Pulse.alone()
     held = SimpleNamespace(compare=note("compare", ""))
-    found._part = SimpleNamespace(
-        held=held, look=note("look", None), audited=note("audited", "told"), rank=1
-    )
+    found._rank_schedule = SimpleNamespace(partition=held, results=note("audited", "told"), rank=1)
     return found, seen
 
 
 def test_what_a_rank_looks_at_is_apart(follower):
     rank, seen = follower
-    rank.epoch(Epoch(3, False, False))
-    assert rank.audit(Audit(3)) == "told"
-    rank.epoch(Epoch(4, True, False))
-    rank.audit(Audit(4))
-    rank.compare(Compare(0, []))
+    rank.answer(RunEpoch(3, False, False))
+    assert rank.answer(AuditEpoch(3)) == "told"
+    rank.answer(RunEpoch(4, True, False))
+    rank.answer(AuditEpoch(4))
+    rank.answer(ComparePartition(0, []))
     assert seen["epoch"] == [0, 1] and seen["audited"] == [1, 1] and seen["compare"] == [1]

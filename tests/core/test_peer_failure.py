@@ -8,8 +8,8 @@ import torch.distributed as dist
 
 from gnnbench.core.errors import GpuMemoryError, HostMemoryError
 from gnnbench.core.peer_failure import LostError, is_late, is_lost
+from gnnbench.distributed.remote_failure import RemoteFailure
 from gnnbench.harness.failures import from_exception
-from gnnbench.pipelines.batch_buffer import Failed
 
 CLOSED = RuntimeError(
     "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]:7"
@@ -26,14 +26,14 @@ LATE = RuntimeError("[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting
 def test_errors_of_a_connection_are_told_from_others(error):
     assert is_lost(error)
     assert is_lost(pickle.loads(pickle.dumps(error)))
-    assert is_lost(Failed.by(error).exception())
+    assert is_lost(RemoteFailure.by(error).exception())
     assert is_late(error) == any(w in str(error) for w in ("Timed out", "timeout"))
 
 
 def test_one_that_could_not_be_sent_is_known_by_its_words():
-    told = Failed(None, "DistBackendError: NCCL communicator was aborted on rank 1.")
+    told = RemoteFailure(None, "DistBackendError: NCCL communicator was aborted on rank 1.")
     assert is_lost(told.exception())
-    assert not is_lost(Failed(None, "ValueError: no NCCL").exception())
+    assert not is_lost(RemoteFailure(None, "ValueError: no NCCL").exception())
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from gnnbench.core import process_activity
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.distributed.launcher import RankDiedError
-from gnnbench.distributed.merge import Audited, Share, unite
-from gnnbench.distributed.ranks import stretch
+from gnnbench.distributed.merge import BatchShard, RankEpoch, merge_ranks
+from gnnbench.distributed.rank_failure import RankDiedError
+from gnnbench.distributed.shard_epoch import seed_shard
 from gnnbench.measure.timeline import Timeline
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.verification import digest_of
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_a_batch_is_cut_into_contiguous_stretches():
     seeds = torch.arange(10, 17)
-    cut = [stretch(seeds, rank, 3).tolist() for rank in range(3)]
+    cut = [seed_shard(seeds, rank, 3).tolist() for rank in range(3)]
     assert cut == [[10, 11, 12], [13, 14], [15, 16]]
-    assert [stretch(seeds[:2], rank, 4).tolist() for rank in range(4)] == [[10], [11], [], []]
+    assert [seed_shard(seeds[:2], rank, 4).tolist() for rank in range(4)] == [[10], [11], [], []]
 
 
 WAYS = [{"schedule.gradients": way} for way in ("flat", "ddp")]
@@ -47,10 +47,10 @@ def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_seeds_without_labels_weigh_nothing(group, small_graph, way):
-    """Of four batches the second has none with a label, the first none in one rank's stretch."""
+    """Of four batches the second has none with a label, the first none in one rank's shard."""
     first, second = make(small_graph, **SMALL).order.batches(0)[:2]
     labels = small_graph.labels.clone()
-    labels[second], labels[stretch(first, 1, 3)], labels[first[:5]] = -1, -1, -1
+    labels[second], labels[seed_shard(first, 1, 3)], labels[first[:5]] = -1, -1, -1
     graph = replace(small_graph, labels=labels)
     plain, system = make(graph, **SMALL), group(3, way, of=graph)
     for (one, facts, weights), (other, united, moved) in zip(
@@ -134,7 +134,7 @@ def test_ranks_reorder_alike_and_reuse_rows(group, small_graph, settings, change
 
 
 def test_an_order_of_its_own_trains_to_the_same_losses_in_any_number_of_ranks(group, small_graph):
-    """Where the first rank's stretch of a batch is all of it the order is one process's."""
+    """Where the first rank's shard of a batch is all of it the order is one process's."""
     sizes = {"batch_size": 1, "fanouts": (3, 2), "max_batches": 12}
     plain = make(small_graph, "fastgl", {"schedule": "serial"}, **sizes)
     for (one, facts, _), (other, united, _) in zip(
@@ -180,7 +180,7 @@ def test_phases_bytes_and_imbalance_are_told_by_rank(group):
 def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
     system = own_group(3)
     assert run(system).ok
-    first, *others = system._schedule.pids
+    first, *others = system.schedule.pids
     began = time.monotonic()
     os.kill(first, signal.SIGKILL)
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
@@ -195,10 +195,10 @@ def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
     monkeypatch.setattr(process_activity, "SILENCE_S", 2.0)
     system = own_group(2)
     assert run(system).ok
-    os.kill(system._schedule.pids[0], signal.SIGSTOP)
+    os.kill(system.schedule.pids[0], signal.SIGSTOP)
     with pytest.raises(RankDiedError, match="hangs"):
         run(system, 1)
-    assert not alive(system._schedule.pids[0])
+    assert not alive(system.schedule.pids[0])
 
 
 def test_what_ranks_cannot_run_is_refused():
@@ -235,36 +235,36 @@ def test_two_groups_in_a_process_are_refused(group, small_graph):
 
 def share(number, dst, offsets, edges):
     hop = (torch.tensor(dst), torch.tensor(offsets, dtype=torch.int32))
-    return Share(number, 1, torch.tensor(sorted({*dst, *edges})), [hop], [torch.tensor(edges)])
+    return BatchShard(number, 1, torch.tensor(sorted({*dst, *edges})), [hop], [torch.tensor(edges)])
 
 
 def test_batches_of_no_hops_are_told_apart_by_their_nodes():
-    one = Audited([Share(0, 2, torch.tensor([4, 7]), [], [])], "", "")
-    other = Audited([Share(0, 1, torch.tensor([9]), [], [])], "", "")
-    found = unite([one, other])
+    one = RankEpoch([BatchShard(0, 2, torch.tensor([4, 7]), [], [])], "", "")
+    other = RankEpoch([BatchShard(0, 1, torch.tensor([9]), [], [])], "", "")
+    found = merge_ranks([one, other])
     assert (found.reason, found.seeds, found.edges, found.nodes) == ("", 3, 0, 3)
     ((dst, counts, neighbours),) = found.drawn[0]
     assert dst.tolist() == neighbours.tolist() == [4, 7, 9] and counts.tolist() == [1, 1, 1]
-    alone = unite([Audited([Share(0, 3, torch.tensor([7, 9, 4]), [], [])], "", "")])
+    alone = merge_ranks([RankEpoch([BatchShard(0, 3, torch.tensor([7, 9, 4]), [], [])], "", "")])
     assert digest_of(found.drawn.values()) == digest_of(alone.drawn.values())
 
 
 def test_shares_are_put_together_and_held_against_each_other():
-    one = Audited([share(0, [4, 7], [0, 2, 3], [1, 2, 5])], "", "w")
-    other = Audited([share(0, [7, 9], [0, 1, 3], [5, 1, 8])], "", "w")
-    found = unite([one, other])
+    one = RankEpoch([share(0, [4, 7], [0, 2, 3], [1, 2, 5])], "", "w")
+    other = RankEpoch([share(0, [7, 9], [0, 1, 3], [5, 1, 8])], "", "w")
+    found = merge_ranks([one, other])
     assert found.reason == ""
     assert (found.batches, found.seeds, found.edges, found.nodes) == (1, 2, 5, 7)
     assert (found.again_edges, found.again_nodes) == (1, 3)
     ((dst, counts, neighbours),) = found.drawn[0]
     assert dst.tolist() == [4, 7, 9] and counts.tolist() == [2, 1, 2]
     assert neighbours.tolist() == [1, 2, 5, 1, 8]
-    wrong = Audited([share(0, [7, 9], [0, 1, 3], [6, 1, 8])], "", "w")
-    assert "batch 1, hop 1: ranks drew different edges" in unite([one, wrong]).reason
-    fewer = Audited([share(0, [7, 9], [0, 0, 2], [1, 8])], "", "w")
-    assert "different numbers of edges" in unite([one, fewer]).reason
-    assert "different weights" in unite([one, Audited([], "", "v")]).reason
-    assert unite([one, Audited([], "a fault", "w")]).reason == "rank 1: a fault"
+    wrong = RankEpoch([share(0, [7, 9], [0, 1, 3], [6, 1, 8])], "", "w")
+    assert "batch 1, hop 1: ranks drew different edges" in merge_ranks([one, wrong]).reason
+    fewer = RankEpoch([share(0, [7, 9], [0, 0, 2], [1, 8])], "", "w")
+    assert "different numbers of edges" in merge_ranks([one, fewer]).reason
+    assert "different weights" in merge_ranks([one, RankEpoch([], "", "v")]).reason
+    assert merge_ranks([one, RankEpoch([], "a fault", "w")]).reason == "rank 1: a fault"
 
 
 def test_a_share_keeps_the_batchs_own_tensors(small_graph):
@@ -272,6 +272,6 @@ def test_a_share_keeps_the_batchs_own_tensors(small_graph):
         small_graph.train_idx[:5], 0, 0
     )
     assert isinstance(batch, MiniBatch)
-    found = Share.of(batch, looks=True, exact=True)
+    found = BatchShard.of(batch, record_edges=True, exact=True)
     assert found.inputs.data_ptr() == batch.input_nodes.data_ptr()
     assert [e.numel() for e in found.edges] == [b.num_edges for b in reversed(batch.blocks)]

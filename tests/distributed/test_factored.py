@@ -15,17 +15,18 @@ from rank_pool import ranks_from
 from torch import nn
 
 from gnnbench.core.cell import Until
-from gnnbench.distributed import dispatcher
-from gnnbench.distributed.dispatcher import Dispatcher, unite
-from gnnbench.distributed.executor import Executor, Roles, Trained, Worked
-from gnnbench.distributed.ranks import Measured
+from gnnbench.distributed.executor import Executor, JoinWithRole
+from gnnbench.distributed.factored_results import TrainedBatch, TrainedEpoch, merge_trained
+from gnnbench.distributed.launcher import Launcher
+from gnnbench.distributed.rank_messages import PhaseTimes
+from gnnbench.distributed.step_verification import StepVerification
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
 from gnnbench.sampling.native import native
 from gnnbench.systems.gnnlab import GNNLAB
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.recipe import from_plain
-from gnnbench.systems.runtime.worker_rank import Follower
+from gnnbench.systems.runtime.worker_rank import WorkerRank
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -105,7 +106,7 @@ def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
         assert report.batches == 7 and report.seeds == 200
         assert counted(report)["schedule", "updates", ""] == -(-7 // trainers)
         steps = [list(range(b, min(b + trainers, 7))) for b in range(0, 7, trainers)]
-        assert [list(s.batches) for s in system._schedule.steps] == steps
+        assert [list(s.batches) for s in system.schedule.coordination.steps] == steps
         losses = by_steps(plain, epoch, steps, model, optimizer)
         assert report.loss == pytest.approx(sum(losses.values()) / 7, rel=1e-4)
         for ours, theirs in zip(system.trainer.model.parameters(), model.parameters(), strict=True):
@@ -119,7 +120,7 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored):
     report = system.verify(5, Timeline.on("cpu"))
     assert report.ok, report.reason
     assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
-    looked, steps = system._schedule._looked, system._schedule.steps
+    looked, steps = system.schedule.coordination.verification, system.schedule.coordination.steps
     losses = system._united.losses
     assert sum(losses) / 7 == pytest.approx(report.loss)
     assert looked.fault(5, steps, losses) == ""
@@ -197,7 +198,8 @@ def test_a_long_queue_lets_the_sampler_run_ahead(factored):
     def slow(batch, rows):
         if batch.number == 0:
             deadline = time.monotonic() + 20
-            while system._schedule._desk._tasks.most_waiting < 6 and time.monotonic() < deadline:
+            tasks = system.schedule.coordination.scheduler.tasks
+            while tasks.most_waiting < 6 and time.monotonic() < deadline:
                 time.sleep(0.01)
         step(batch, rows)
 
@@ -211,7 +213,7 @@ def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, dep
     system = factored(1, 2, {"schedule.depth": depth})
     plain = make(small_graph, **SMALL)
     assert run(system).ok
-    pid, step = system._schedule.pids[0], system.trainer.step
+    pid, step = system.schedule.pids[0], system.trainer.step
 
     def go_on():
         time.sleep(1.0)
@@ -244,7 +246,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
 
     def slow(batch, rows):
         if batch.number == 0:
-            tasks, deadline = system._schedule._desk._tasks, time.monotonic() + 20
+            tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
             while time.monotonic() < deadline:
                 if 1 in tasks._wanting or 1 in tasks.steps[0].members:
                     break
@@ -262,7 +264,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
         assert (
             found["schedule", "rank_trained", "0"], found["schedule", "rank_trained", "1"]
         ) == (4, 3)  # fmt: skip
-        steps = [list(s.batches) for s in system._schedule.steps]
+        steps = [list(s.batches) for s in system.schedule.coordination.steps]
         # Where the trainer was late, all was drawn before it asked for its first batch.
         late = [[0, 1], [2, 3], [4, 5], [6]]
         assert steps in ([[0], [1, 2], [3, 4], [5, 6]], late)
@@ -277,17 +279,18 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
 @pytest.mark.parametrize(
     ("took", "samplers", "trainers"),
     [
-        (Measured(1.0, 3.0, 0.5), 1, 2),  # memory IO is the longer: K = 3, 3 / 4
-        (Measured(9.0, 0.1, 0.1), 2, 1),  # no trainer would be left: rank 0 is one
+        (PhaseTimes(1.0, 3.0, 0.5), 1, 2),  # memory IO is the longer: K = 3, 3 / 4
+        (PhaseTimes(9.0, 0.1, 0.1), 2, 1),  # no trainer would be left: rank 0 is one
     ],
 )
 def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainers):
-    right = Dispatcher._answers
+    right = Launcher._measure
 
-    def answers(self):
-        return [took if isinstance(a, Measured) else a for a in right(self)]
+    def measured(self, rank):
+        assert isinstance(right(self, rank), PhaseTimes)
+        return took
 
-    monkeypatch.setattr(Dispatcher, "_answers", answers)
+    monkeypatch.setattr(Launcher, "_measure", measured)
     system = factored(1, 2, {"schedule.allocation": "auto"})
     found = counted(run(system))
     assert (found["schedule", "samplers", ""], found["schedule", "trainers", ""]) == (
@@ -368,15 +371,15 @@ def test_on_a_cpu_every_rank_maps_the_one_topology():
 def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
     asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
     rank = Executor(1, 4)
-    rank.roles = Roles(trainers=2)
-    assert rank.draws_by(asked, built) == built
+    rank.roles = JoinWithRole(trainers=2)
+    assert rank.sampler_spec(asked, built) == built
     rank.rank = 2
-    assert rank.draws_by(asked, built) == asked
-    follower = Follower.__new__(Follower)
-    follower._system = make(small_graph, **SMALL)
-    follower._equip(asked)
-    assert follower._system.stages.sampler.name == "fastsample"
-    assert run(follower._system).ok
+    assert rank.sampler_spec(asked, built) == asked
+    worker = WorkerRank.__new__(WorkerRank)
+    worker._system = make(small_graph, **SMALL)
+    worker._use_sampler(asked)
+    assert worker._system.stages.sampler.name == "fastsample"
+    assert run(worker._system).ok
 
 
 def test_what_cannot_be_factored_is_refused():
@@ -399,20 +402,20 @@ def test_what_cannot_be_factored_is_refused():
 
 def test_each_batch_must_be_trained_on_once():
     def one(*numbers, weights="w", reason="", seen=()):
-        ran = [Trained(n, 2, 5, 6, 0.5 + n) for n in numbers]
-        return Worked(ran, reason, weights, list(seen))
+        ran = [TrainedBatch(n, 2, 5, 6, 0.5 + n) for n in numbers]
+        return TrainedEpoch(ran, reason, weights, list(seen))
 
-    found = unite([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
+    found = merge_trained([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
     assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
     assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
     assert sorted(found.seen) == [b"a", b"b", b"c"]
-    assert unite([one(0, 1), one(1, 2)], 3).reason == (
+    assert merge_trained([one(0, 1), one(1, 2)], 3).reason == (
         "batch 2 was trained on 2 times in the epoch"
     )
-    assert "batch 3 was trained on 0 times" in unite([one(0), one(1)], 3).reason
-    assert "batch 4 is none of the epoch's 3" in unite([one(0, 1), one(2, 3)], 3).reason
-    assert "different weights" in unite([one(0), one(1, weights="v")], 2).reason
-    assert unite([one(0), one(reason="a fault")], 1).reason == "rank 1: a fault"
+    assert "batch 3 was trained on 0 times" in merge_trained([one(0), one(1)], 3).reason
+    assert "batch 4 is none of the epoch's 3" in merge_trained([one(0, 1), one(2, 3)], 3).reason
+    assert "different weights" in merge_trained([one(0), one(1, weights="v")], 2).reason
+    assert merge_trained([one(0), one(reason="a fault")], 1).reason == "rank 1: a fault"
 
 
 class Amplifying:
@@ -441,7 +444,7 @@ def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
     sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
     store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
     stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
-    looked = dispatcher._Looked([torch.arange(2)], stages, [], torch.tensor([2.02]))
+    looked = StepVerification([torch.arange(2)], stages, [], torch.tensor([2.02]))
     found = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
     assert found.startswith(fault) and bool(found) == bool(fault)
     assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])

@@ -9,7 +9,7 @@ from factored_ranks import factored_systems, shared_memory
 from two_processes import alive, signal_if_there
 
 from gnnbench.core import process_activity
-from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.rank_failure import RankDiedError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -24,7 +24,7 @@ def factored(small_graph):
 def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
     system = factored(1, 2, {"schedule.queue": 2})
     assert run(system).ok
-    pids, step = system._schedule.pids, system.trainer.step
+    pids, step = system.schedule.pids, system.trainer.step
 
     def kill(batch, rows):
         signal_if_there(pids[rank - 1], signal.SIGKILL)
@@ -45,7 +45,7 @@ def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
     monkeypatch.setattr(process_activity, "SILENCE_S", 2.0)
     system = factored(1, 2, {"schedule.queue": 2})
     assert run(system).ok
-    pids, step = system._schedule.pids, system.trainer.step
+    pids, step = system.schedule.pids, system.trainer.step
 
     def stop(batch, rows):
         signal_if_there(pids[rank - 1], signal.SIGSTOP)
@@ -59,7 +59,7 @@ def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
 
 def test_what_fails_in_rank_0_is_raised_and_ends_all(factored):
     system = factored(1, 2)
-    pids = system._schedule.pids
+    pids = system.schedule.pids
 
     def fail(batch, rows):
         raise MemoryError("no room for it")

@@ -39,10 +39,10 @@ def test_a_table_is_in_memory_once_however_many_ranks_read_it(group):
     assert table > 4 * OWN
     gathers = {"until": "memory_io", "fanouts": ()}
     assert run(group(RANKS, **gathers)).ok  # of a small table, by processes that serve again
-    pids = group(RANKS, **gathers)._schedule.pids
+    pids = group(RANKS, **gathers).schedule.pids
     before = {pid: own(pid) for pid in pids}
     system = group(RANKS, of=graph, batch_size=8192, **gathers)
-    assert sorted(system._schedule.pids) == sorted(pids)
+    assert sorted(system.schedule.pids) == sorted(pids)
     for epoch in range(EPOCHS):
         report = run(system, epoch)
         assert report.ok, report.reason

@@ -12,8 +12,8 @@ from rank_groups import SMALL, trained
 from two_processes import alive
 
 from gnnbench.core.cell import Until
-from gnnbench.distributed.launcher import RankDiedError
 from gnnbench.distributed.partition.methods import partition
+from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
@@ -143,7 +143,7 @@ def test_an_empty_part_and_one_without_training_nodes_are_valid(
     ):
         assert united == facts
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-    assert system._schedule.compared(0, [graph.train_idx]) == ""
+    assert system.schedule.rank_audit.compare(0, [graph.train_idx]) == ""
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
@@ -175,11 +175,11 @@ def test_what_the_partition_took_and_is_stands_before_the_first_epoch(group, sma
 
 def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
     system = split(group, 2, "vanilla")
-    system._schedule.held._sampler._seed += 1  # it draws, and answers, by other numbers
+    system.schedule.own.partition._sampler._seed += 1  # it draws, and answers, by other numbers
     report = system.check()
     assert not report.ok and "draws otherwise than the whole graph" in report.reason
     system = split(group, 2, "hybrid")
-    system._schedule.held._rows._own += 1
+    system.schedule.own.partition._rows._own += 1
     report = system.check()
     assert not report.ok and "are not the table's" in report.reason
 
@@ -187,7 +187,7 @@ def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
 def test_a_killed_rank_ends_the_epoch_of_parts(own_group):
     system = split(own_group, 3, "vanilla")
     assert run(system).ok
-    first, *others = system._schedule.pids
+    first, *others = system.schedule.pids
     os.kill(first, signal.SIGKILL)
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
         run(system, 1)

@@ -23,10 +23,9 @@ from gnnbench.core.minibatch import Batch
 from gnnbench.distributed import producer_consumer
 from gnnbench.distributed.consumer import Consumer, ProducerDiedError
 from gnnbench.distributed.producer import Producer
-from gnnbench.distributed.producer_consumer import ProducerConsumer
+from gnnbench.distributed.producer_consumer import ProducerConsumer, start_early
 from gnnbench.measure.timeline import Timeline
-from gnnbench.pipelines.find import begin
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.systems.runtime.find import find
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -168,14 +167,14 @@ def test_errors_cross_with_type_and_text_and_the_next_epoch_runs(planted, two, s
     for _ in range(2):
         with pytest.raises(ProducerDiedError, match="the producer's process died by SIGKILL; run"):
             timed(system, 2)
-    assert not alive(system._schedule.pid)
+    assert not alive(system.schedule.pid)
 
 
 def test_a_producer_that_cannot_be_built_says_why(planted, small_graph):
     system = make(small_graph, settings=planted(), setup=False, **SMALL)
     system.cell.recipe["sampler"]["pick"] = "weighted_alias"
-    system._schedule = system.recipe.schedule.build(system.job)
-    for call in (system._schedule.ready, lambda: system._schedule.foresee(0)):
+    system.schedule = system.recipe.schedule.build(system.job)
+    for call in (lambda: system.schedule.start(system.stages), lambda: system.schedule.foresee(0)):
         with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
             call()
     system.close()
@@ -185,7 +184,7 @@ def test_an_epoch_that_the_consumer_gives_up(two, small_graph):
     """The producer ends it too; what it has handed over meanwhile is not taken for the next one's,
     and memory that it has replaced is known all the same."""
     system, plain = two(**TINY), make(small_graph, **TINY)
-    schedule, step = system._schedule, system.trainer.step
+    schedule, step = system.schedule, system.trainer.step
 
     def fail(batch, rows):
         raise ValueError("enough")
@@ -267,7 +266,7 @@ from test_producer_consumer import SMALL, TWO
 import conftest
 system = make(conftest.small_graph._get_wrapped_function()(), settings=TWO, **SMALL)
 assert run(system).ok
-print(system._schedule.pid, flush=True)
+print(system.schedule.pid, flush=True)
 right = system.stages.keep
 system.stages.keep = lambda batch, rows: (print("holds", flush=True), sys.stdin.read())
 run(system, 1)
@@ -292,7 +291,7 @@ def test_a_consumer_that_is_killed_leaves_nothing():
 
 def test_one_that_only_samples_is_serial(small_graph):
     system = make(small_graph, settings=TWO, until="sample", **SMALL)
-    assert isinstance(system._schedule, Serial)
+    assert isinstance(system.schedule, SerialSchedule)
     assert run(system).ok
 
 
@@ -305,7 +304,7 @@ def test_batches_of_a_foreign_framework_stay_where_they_are():
         input_nodes = sizes = hops = tensors = None
 
     with pytest.raises(UnsupportedError, match="not a Foreign; take another sampler, or"):
-        Producer._hand_over(None, Foreign(), torch.zeros(0))
+        Producer._write(None, Foreign(), torch.zeros(0))
 
 
 def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
@@ -313,7 +312,7 @@ def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
     assert "schedule.share needs a GPU" in found.unsupported
     with pytest.raises(UsageError, match="share cannot be 0; it is 1 to 100"):
         ProducerConsumer(share=0)
-    monkeypatch.setattr(producer_consumer, "CONTROL", "no-such-command")
+    monkeypatch.setattr(producer_consumer, "MPS_CONTROL", "no-such-command")
     job = make(small_graph, setup=False).job
     with pytest.raises(UnsupportedError, match="start it before the run with 'no-such-command -d'"):
         ProducerConsumer(share=10).build(job)
@@ -324,10 +323,9 @@ def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
 BEGIN = """
 import json, sys
 from gnnbench.core.cell import Cell
-from gnnbench.pipelines.find import begin
 from gnnbench.distributed import producer_consumer
-begin(Cell.from_json(json.loads(sys.argv[1])))
-print("torch" in sys.modules, *(one.process.pid for one in producer_consumer._begun))
+producer_consumer.start_early(Cell.from_json(json.loads(sys.argv[1])))
+print("torch" in sys.modules, *(one.process.pid for one in producer_consumer._started_early))
 """
 
 
@@ -340,16 +338,16 @@ def test_a_producer_is_begun_before_torch_is_imported_and_ends_with_its_parent(s
     torch_there, pid = done.stdout.split()
     assert torch_there == "False" and wait_until(lambda: not alive(int(pid)))
     for other in (replace(job.cell, until="sample"), replace(job.cell, composed=False)):
-        begin(other)
-        assert producer_consumer._begun == []
+        start_early(other)
+        assert producer_consumer._started_early == []
 
 
 def test_one_that_was_begun_is_built(small_graph):
     system = make(small_graph, settings=TWO, setup=False, **SMALL)
-    begin(system.cell)
-    (begun,) = producer_consumer._begun
+    start_early(system.cell)
+    (begun,) = producer_consumer._started_early
     system.setup()
-    assert system._schedule.pid == begun.process.pid and producer_consumer._begun == []
+    assert system.schedule.pid == begun.process.pid and producer_consumer._started_early == []
     assert run(system).ok
     system.close()
     assert wait_until(lambda: not alive(begun.process.pid))

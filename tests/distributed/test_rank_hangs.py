@@ -15,13 +15,15 @@ from torch.distributed.distributed_c10d import _world
 from two_processes import alive
 
 from gnnbench.core import heartbeat, process_activity, registry
-from gnnbench.distributed import watch
+from gnnbench.distributed import rank_monitor
 from gnnbench.distributed.dispatcher import Dispatcher
-from gnnbench.distributed.launcher import Leader, RankDiedError
+from gnnbench.distributed.launcher import Launcher
+from gnnbench.distributed.rank_failure import RankDiedError
+from gnnbench.distributed.rank_session import RankSession
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-PARTS = {"schedule.partition": "vanilla", "schedule.method": "random"}
+PARTITIONED = {"schedule.partition": "vanilla", "schedule.method": "random"}
 
 
 def listening(*pids):
@@ -55,7 +57,7 @@ def faulty(small_graph, monkeypatch):
 
     yield build
     for system in made:
-        system._schedule.close()
+        system.schedule.close()
     monkeypatch.undo()
     registry.entries.cache_clear()
 
@@ -66,25 +68,25 @@ def lost(system, does, match):
     with pytest.raises(RankDiedError, match=match):
         does()
     assert time.monotonic() - began < 60
-    assert not any(map(alive, system._schedule.pids))
+    assert not any(map(alive, system.schedule.pids))
 
 
 def stop(system):
-    os.kill(system._schedule.pids[-1], signal.SIGSTOP)
+    os.kill(system.schedule.pids[-1], signal.SIGSTOP)
 
 
 @pytest.mark.parametrize(
-    ("at", "of"), [("ready", Leader), ("_join", Leader), ("_allocated", Dispatcher)]
+    ("at", "of"), [("_join", Launcher), ("run", RankSession), ("_measured_allocation", Dispatcher)]
 )
 def test_a_rank_that_is_stopped_before_the_first_epoch(faulty, hurried, monkeypatch, at, of):
     """While it is built, before it has met the others, before it has measured an epoch."""
     settings = {"schedule": "factored", "schedule.allocation": "auto"} if of is Dispatcher else {}
     system, right = faulty(-1, "nothing", settings), getattr(of, at)
 
-    def stopped(self):
+    def stopped(self, *args):
         stop(system)
         hurried()
-        return right(self)
+        return right(self, *args)
 
     monkeypatch.setattr(of, at, stopped)
     lost(system, system.setup, "hangs")
@@ -111,7 +113,7 @@ def test_a_rank_that_is_stopped_between_its_epoch_and_the_audit(group, hurried):
 
 
 def test_a_rank_that_is_stopped_while_parts_are_compared(group, hurried):
-    system = group(2, PARTS)
+    system = group(2, PARTITIONED)
     stop(system)
     hurried()
     lost(system, system.check, "hangs")
@@ -165,7 +167,7 @@ def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurr
 
 def test_a_rank_lost_while_nobody_asks_is_told_at_the_next_word(group):
     system = group(3)
-    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    os.kill(system.schedule.pids[0], signal.SIGKILL)
     time.sleep(0.5)
     lost(system, lambda: run(system, 1), "rank 1 died by SIGKILL")
 
@@ -175,11 +177,11 @@ def test_memory_that_a_rank_lacks_is_what_is_raised(faulty):
     system.setup()
     with pytest.raises(MemoryError, match="planted"):
         run(system)
-    assert not any(map(alive, system._schedule.pids))
+    assert not any(map(alive, system.schedule.pids))
 
 
 def test_where_rank_0_does_not_come_somebody_else_is_told(faulty, hurried, monkeypatch):
-    monkeypatch.setattr(watch, "GRACE_S", 0.5)
+    monkeypatch.setattr(rank_monitor, "GRACE_S", 0.5)
     system, told = faulty(-1, "nothing"), []
     system.stuck = told.append
     system.setup()
@@ -203,7 +205,7 @@ def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, sett
     system = faulty(-1, "nothing", {**settings, "sampler": "hop-by-hop"})
     system.setup()
     assert run(system).ok
-    found = listening(*system._schedule.pids) - before
+    found = listening(*system.schedule.pids) - before
     assert {address for address, _ in found} == {"127.0.0.1"}
     system.close()
     assert listening() <= before
@@ -212,10 +214,10 @@ def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, sett
 def test_ports_threads_and_memory_go_with_what_fails(group):
     before = listening()
     system = group(2)
-    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    os.kill(system.schedule.pids[0], signal.SIGKILL)
     with pytest.raises(RankDiedError) as told:
         run(system)
     del told
     assert listening() <= before
-    assert not any(thread.name == watch.NAME for thread in threading.enumerate())
+    assert not any(thread.name == rank_monitor.NAME for thread in threading.enumerate())
     assert heartbeat.NAME not in Path("/proc/self/maps").read_text()

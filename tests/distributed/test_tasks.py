@@ -1,139 +1,139 @@
 """Who draws, where it waits, who trains on it: by hand, without a process."""
 
-from gnnbench.distributed.tasks import OVER, Pace, Tasks
+from gnnbench.distributed.tasks import NO_SHARE_LEFT, TaskQueue, TrainingPace
 
 
 def told(found):
     """What ranks were dealt: the step, its members and the batch."""
     return [
-        (rank, "over" if d is OVER else (d.step.number, d.step.members, d.batch))
+        (rank, "over" if d is NO_SHARE_LEFT else (d.step.number, d.step.members, d.batch))
         for rank, d in found
     ]
 
 
 def drawn(tasks, rank, batch):
     """Rank draws a batch that has its place at once."""
-    tasks.ask_room(rank, batch)
-    assert [(r, b) for r, b, _ in tasks.granted()] == [(rank, batch)]
+    tasks.request_slot(rank, batch)
+    assert [(r, b) for r, b, _ in tasks.granted_slots()] == [(rank, batch)]
     tasks.fill(batch, f"batch {batch}")
 
 
 def test_samplers_draw_in_order_as_they_ask():
-    tasks = Tasks(3, 2, samplers=[1, 2], trainers=[0])
-    assert [tasks.draw() for _ in range(5)] == [0, 1, 2, None, None]
+    tasks = TaskQueue(3, 2, samplers=[1, 2], trainers=[0])
+    assert [tasks.next_batch() for _ in range(5)] == [0, 1, 2, None, None]
 
 
 def test_a_batch_has_its_place_once_the_one_before_has_left_it():
-    tasks = Tasks(6, 2, samplers=[1, 2], trainers=[0])
+    tasks = TaskQueue(6, 2, samplers=[1, 2], trainers=[0])
     for batch, rank in ((3, 1), (1, 2)):
-        tasks.ask_room(rank, batch)
-    assert tasks.granted() == [(2, 1, 1)]  # 3 wants the same place, and comes after it
+        tasks.request_slot(rank, batch)
+    assert tasks.granted_slots() == [(2, 1, 1)]  # 3 wants the same place, and comes after it
     tasks.fill(1, "b1")
-    tasks.ask_room(2, 0)
-    assert tasks.granted() == [(2, 0, 0)]
-    tasks.free(0)
-    assert tasks.granted() == []
-    tasks.free(1)
-    assert tasks.granted() == [(1, 3, 1)]
+    tasks.request_slot(2, 0)
+    assert tasks.granted_slots() == [(2, 0, 0)]
+    tasks.release(0)
+    assert tasks.granted_slots() == []
+    tasks.release(1)
+    assert tasks.granted_slots() == [(1, 3, 1)]
 
 
 def test_a_later_batch_never_takes_the_place_of_one_that_is_still_drawn():
-    tasks = Tasks(2, 1, samplers=[1, 2], trainers=[0])
-    tasks.ask_room(2, 1)
-    assert tasks.granted() == []
+    tasks = TaskQueue(2, 1, samplers=[1, 2], trainers=[0])
+    tasks.request_slot(2, 1)
+    assert tasks.granted_slots() == []
     drawn(tasks, 1, 0)
-    assert tasks.granted() == []
-    tasks.free(0)
-    assert tasks.granted() == [(2, 1, 0)]
+    assert tasks.granted_slots() == []
+    tasks.release(0)
+    assert tasks.granted_slots() == [(2, 1, 0)]
 
 
 def test_a_step_has_a_batch_of_each_trainer_given_to_who_asks():
-    tasks = Tasks(5, 8, samplers=[2], trainers=[0, 1])
-    tasks.want(1, 0.0)
-    assert tasks.dealt(0.0) == []  # nothing is drawn
+    tasks = TaskQueue(5, 8, samplers=[2], trainers=[0, 1])
+    tasks.request_share(1, 0.0)
+    assert tasks.assigned_shares(0.0) == []  # nothing is drawn
     for batch in range(5):
         drawn(tasks, 2, batch)
-    assert told(tasks.dealt(0.0)) == [(1, (0, (0, 1), 0))]
-    tasks.want(1, 0.0)  # ahead of the other, in the next step: of the first one has one already
-    assert told(tasks.dealt(0.0)) == [(1, (1, (0, 1), 2))]
-    tasks.want(0, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, (0, (0, 1), 1))]
-    tasks.want(0, 0.0)
-    tasks.want(0, 0.0)
-    tasks.want(1, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
+    tasks.request_share(1, 0.0)  # ahead of the other, in the next step
+    assert told(tasks.assigned_shares(0.0)) == [(1, (1, (0, 1), 2))]
+    tasks.request_share(0, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]
+    tasks.request_share(0, 0.0)
+    tasks.request_share(0, 0.0)
+    tasks.request_share(1, 0.0)
     # The last step has one batch: who asks last takes part without.
-    assert told(tasks.dealt(0.0)) == [
+    assert told(tasks.assigned_shares(0.0)) == [
         (0, (1, (0, 1), 3)), (0, (2, (0, 1), 4)), (1, (2, (0, 1), None)),
     ]  # fmt: skip
-    tasks.want(0, 0.0)
-    tasks.want(1, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, "over"), (1, "over")]
+    tasks.request_share(0, 0.0)
+    tasks.request_share(1, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, "over"), (1, "over")]
     assert [list(s.batches) for s in tasks.steps] == [[0, 1], [2, 3], [4]]
 
 
 def test_a_batch_that_is_late_is_passed_by_one_of_its_step_alone():
-    tasks = Tasks(4, 4, samplers=[2, 3], trainers=[0, 1])
+    tasks = TaskQueue(4, 4, samplers=[2, 3], trainers=[0, 1])
     drawn(tasks, 3, 1)
     drawn(tasks, 3, 2)
-    tasks.want(0, 0.0)
-    tasks.want(1, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, (0, (0, 1), 1))]  # 2 is of the next step
+    tasks.request_share(0, 0.0)
+    tasks.request_share(1, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]  # 2 is of the next step
     drawn(tasks, 2, 0)
-    assert told(tasks.dealt(0.0)) == [(1, (0, (0, 1), 0))]
+    assert told(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
 
 
 def standing_by(batches, pace=None):
     """One trainer, and one sampler that has drawn all and wants to train."""
-    tasks = Tasks(batches, 16, samplers=[1], trainers=[0], standby=True, pace=pace)
+    tasks = TaskQueue(batches, 16, samplers=[1], trainers=[0], standby=True, pace=pace)
     for batch in range(batches):
         drawn(tasks, 1, batch)
-    tasks.want(1, 0.0)
+    tasks.request_share(1, 0.0)
     return tasks
 
 
 def test_a_sampler_that_stands_by_joins_where_there_is_profit():
     tasks = standing_by(4)
-    assert tasks.dealt(0.0) == []  # who trains forms steps
-    tasks.want(0, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, (0, (0, 1), 0)), (1, (0, (0, 1), 1))]
+    assert tasks.assigned_shares(0.0) == []  # who trains forms steps
+    tasks.request_share(0, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 0)), (1, (0, (0, 1), 1))]
     assert tasks.steps[0].joins and tasks.switched == 1
-    tasks.want(0, 1.0)
-    tasks.want(1, 3.0)
+    tasks.request_share(0, 1.0)
+    tasks.request_share(1, 3.0)
     assert tasks.pace.times() == (1.0, 3.0)
     # Two batches are left: 2 * 1 / 1 - 3 is a loss, so the trainer goes on alone.
-    assert told(tasks.dealt(3.0)) == [(0, (1, (0,), 2))]
-    tasks.want(0, 4.0)
-    assert told(tasks.dealt(4.0)) == [(0, (2, (0,), 3)), (1, "over")]  # nothing is left to join
+    assert told(tasks.assigned_shares(3.0)) == [(0, (1, (0,), 2))]
+    tasks.request_share(0, 4.0)
+    assert told(tasks.assigned_shares(4.0)) == [(0, (2, (0,), 3)), (1, "over")]
     assert not tasks.steps[1].joins
-    tasks.want(0, 5.0)
-    assert told(tasks.dealt(5.0)) == [(0, "over")]
+    tasks.request_share(0, 5.0)
+    assert told(tasks.assigned_shares(5.0)) == [(0, "over")]
 
 
 def test_a_standby_trainer_as_fast_as_the_other_stays_and_joins_once():
     tasks = standing_by(4)
-    tasks.want(0, 0.0)
-    tasks.dealt(0.0)
-    tasks.want(0, 1.0)
+    tasks.request_share(0, 0.0)
+    tasks.assigned_shares(0.0)
+    tasks.request_share(0, 1.0)
     # The sampler is still at its step, and is of the next one, too.
-    assert told(tasks.dealt(1.0)) == [(0, (1, (0, 1), 2))]
-    tasks.want(1, 1.0)
-    assert told(tasks.dealt(1.0)) == [(1, (1, (0, 1), 3))]
+    assert told(tasks.assigned_shares(1.0)) == [(0, (1, (0, 1), 2))]
+    tasks.request_share(1, 1.0)
+    assert told(tasks.assigned_shares(1.0)) == [(1, (1, (0, 1), 3))]
     assert [s.joins for s in tasks.steps] == [True, False] and tasks.switched == 1
 
 
 def test_nobody_stands_by_for_a_single_batch_or_unasked():
     tasks = standing_by(1)
-    tasks.want(0, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, (0, (0,), 0)), (1, "over")]
-    plain = Tasks(4, 16, samplers=[1], trainers=[0])
+    tasks.request_share(0, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0)), (1, "over")]
+    plain = TaskQueue(4, 16, samplers=[1], trainers=[0])
     for batch in range(4):
         drawn(plain, 1, batch)
-    plain.want(0, 0.0)
-    assert told(plain.dealt(0.0)) == [(0, (0, (0,), 0))]
+    plain.request_share(0, 0.0)
+    assert told(plain.assigned_shares(0.0)) == [(0, (0, (0,), 0))]
 
 
 def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
-    pace = Pace()
+    pace = TrainingPace()
     assert pace.times() == (1.0, 1.0)
     pace.note(False, 2.0)
     pace.note(False, 4.0)
@@ -141,5 +141,5 @@ def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
     pace.note(True, 7.0)
     assert pace.times() == (3.0, 7.0)
     tasks = standing_by(2, pace)  # 2 * 3 - 7 is a loss
-    tasks.want(0, 0.0)
-    assert told(tasks.dealt(0.0)) == [(0, (0, (0,), 0))]
+    tasks.request_share(0, 0.0)
+    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0))]

@@ -14,7 +14,7 @@ import gnnbench
 from gnnbench.sampling.native import native, spec_of
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.recipe import Recipe
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -29,7 +29,7 @@ def example(document, nth):
 
 def composed(recipe, graph):
     """A recipe set up in the place of the baseline's."""
-    system = Composed(make(graph, setup=False).cell, graph, recipe.resolved("cpu"))
+    system = SystemRunner(make(graph, setup=False).cell, graph, recipe.resolved("cpu"))
     system.setup()
     return system
 

@@ -19,7 +19,7 @@ from gnnbench.core.counters import Counts
 from gnnbench.core.errors import GnnbenchError, UnsupportedError, UsageError
 from gnnbench.core.job import Job
 from gnnbench.core.rendezvous import Peers
-from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.features.policies.policy import Policy, hotness, ranking
 from gnnbench.features.shard_memory import Shards
 from gnnbench.features.sharded_spec import Sharded
@@ -201,7 +201,7 @@ def test_a_killed_rank_leaves_no_shared_memory(small_graph):
     asked = {"schedule": "data-parallel", "schedule.ranks": 3, "features": "sharded"}
     system = make(small_graph, settings=asked, **SMALL)
     assert run(system).ok and shared_memory() == before + 4  # three shards, the ranks' board
-    first, *others = system._schedule.pids
+    first, *others = system.schedule.pids
     os.kill(first, signal.SIGKILL)
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
         run(system, 1)
@@ -218,13 +218,13 @@ def test_a_rank_that_ends_while_it_is_built_is_not_waited_for(small_graph, monke
     real = Peers.exchange
 
     def killing(self, what, own):
-        signal_if_there(system._schedule.pids[1], signal.SIGKILL)
+        signal_if_there(system.schedule.pids[1], signal.SIGKILL)
         return real(self, what, own)
 
     monkeypatch.setattr(Peers, "exchange", killing)
     with pytest.raises(RankDiedError, match="rank 2 died by SIGKILL"):
         system.setup()
-    assert not any(map(alive, system._schedule.pids))
+    assert not any(map(alive, system.schedule.pids))
     system.close()
 
 

@@ -5,7 +5,7 @@ import torch
 from compose import counted, make, run
 
 from gnnbench.measure.timeline import STREAM, Timeline
-from gnnbench.pipelines.phases import Samples
+from gnnbench.pipelines.alternating_phases import StoredSamples
 
 pytestmark = pytest.mark.gpu
 
@@ -43,7 +43,7 @@ def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
     seeds = system.order.batches(0, "cuda")
     seeds = [s.to(small_graph.indices.dtype) for s in seeds]
     right = []
-    waiting = Samples(system.job, stored == "host")
+    waiting = StoredSamples(system.job, stored == "host")
     for number, few in enumerate(seeds):
         if late:
             torch.cuda._sleep(LATE)

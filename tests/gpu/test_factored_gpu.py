@@ -10,7 +10,7 @@ import torch
 from compose import counted, make, run, run_alike
 from two_processes import alive, signal_if_there
 
-from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.measure.timeline import Timeline
 
 pytestmark = pytest.mark.gpu(count=2)
@@ -37,7 +37,7 @@ def ranks(small_graph):
 
     def end():
         for system in made:
-            pids = system._schedule.pids
+            pids = system.schedule.pids
             system.close()
             assert not any(map(alive, pids))
         made.clear()
@@ -112,7 +112,7 @@ def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
 
     def slow(batch, rows):
         if batch.number == 0:
-            tasks, deadline = system._schedule._desk._tasks, time.monotonic() + 20
+            tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
             while 1 not in tasks._wanting and time.monotonic() < deadline:
                 time.sleep(0.01)
             tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
@@ -158,7 +158,7 @@ def test_auto_measures_on_a_gpu(ranks):
 def test_a_killed_sampler_ends_the_epoch(ranks):
     system = ranks(factored(features="uva", **{"schedule.queue": 2}))
     assert run(system).ok
-    (pid,), step = system._schedule.pids, system.trainer.step
+    (pid,), step = system.schedule.pids, system.trainer.step
 
     def kill(batch, rows):
         signal_if_there(pid, signal.SIGKILL)

@@ -51,6 +51,6 @@ def test_parts_do_one_gpus_work_and_hold_no_more_than_their_parts(small_graph, m
         # Half of the rows, and 80 MB: those of batches, the wide layer with its moments, cuBLAS.
         assert told["schedule", "rank_peak_bytes", "1"] < 0.9 * wide.features.nbytes
     finally:
-        pids = system._schedule.pids
+        pids = system.schedule.pids
         system.close()
     assert not any(map(alive, pids))

@@ -123,10 +123,10 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
 @pytest.mark.parametrize("first,priorities", [("link", [-2, -1]), ("even", [0, 0])])
 def test_the_link_comes_first_or_no_stream_does(first, priorities):
     sides = [
-        streams.side_lane(torch.device("cuda"), name, first) for name in ("memory_io", "sample")
+        streams.side_stream(torch.device("cuda"), name, first) for name in ("memory_io", "sample")
     ]
     assert [side._stream.priority for side in sides] == priorities
-    assert streams.own_lane(torch.device("cuda"))._stream.priority == 0
+    assert streams.current_stream(torch.device("cuda"))._stream.priority == 0
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -126,7 +126,7 @@ def test_buffers_that_grow_and_end_leave_no_memory(two, small_graph):
     system.order.batches = few
     assert looked_at(system, 2)[0].ok
     system.close()
-    assert system._schedule._process.returncode == 0
+    assert system.schedule._process.returncode == 0
 
 
 def test_device_memory_that_does_not_fit():

@@ -10,7 +10,7 @@ from compose import make, run
 from two_processes import alive, signal_if_there
 
 from gnnbench.core import process_activity
-from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.rank_failure import RankDiedError
 
 pytestmark = pytest.mark.gpu(count=2)
 
@@ -30,7 +30,7 @@ def ranks(small_graph):
     yield build
     for system in made:
         system.close()
-        assert not any(map(alive, system._schedule.pids))
+        assert not any(map(alive, system.schedule.pids))
 
 
 @pytest.mark.parametrize("schedule", ["data-parallel", "factored"])
@@ -38,7 +38,7 @@ def ranks(small_graph):
 def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, match, schedule):
     system = ranks(schedule=schedule)
     assert run(system).ok
-    (pid,), step = system._schedule.pids, system.trainer.step
+    (pid,), step = system.schedule.pids, system.trainer.step
 
     def lose(batch, rows):
         signal_if_there(pid, getattr(signal, f"SIG{sign}"))
@@ -75,6 +75,6 @@ def test_nccl_listens_on_the_loopback_interface_alone(ranks):
 
     before = addresses()
     system = ranks()
-    processes += map(psutil.Process, system._schedule.pids)
+    processes += map(psutil.Process, system.schedule.pids)
     assert run(system).ok
     assert addresses() - before <= {"127.0.0.1"}

@@ -7,7 +7,7 @@ import torch
 from compose import make
 
 from gnnbench.datasets.prepare import load_dataset
-from gnnbench.harness.roofline import OF_KERNEL, _bound, _key
+from gnnbench.harness.reduce.roofline import OF_KERNEL, _bound, _key
 from gnnbench.roofline.ceilings import Ceilings
 
 pytestmark = pytest.mark.gpu

@@ -133,13 +133,13 @@ def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
 
 def test_locked_memory_is_given_back(build):
     first = build("hop-by-hop", topology="uva")
-    copy = first._locked[1].tensor
+    copy = first._placed._locked[1].tensor
     assert copy.is_pinned()
     first.close()
     assert not copy.is_pinned()
     second = build("hop-by-hop", topology="uva")
-    copy = second._locked[1].tensor
-    del second._locked[:]  # nothing refers to it any longer
+    copy = second._placed._locked[1].tensor
+    del second._placed._locked[:]  # nothing refers to it any longer
     assert not copy.is_pinned()
 
 

@@ -12,7 +12,7 @@ import torch
 from compose import counted, make, run
 from two_processes import alive
 
-from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.rank_failure import RankDiedError
 
 pytestmark = pytest.mark.gpu(count=2)
 
@@ -33,7 +33,7 @@ def group(small_graph):
     yield build
     for system in made:
         system.close()
-        assert not any(map(alive, system._schedule.pids))
+        assert not any(map(alive, system.schedule.pids))
 
 
 SHARDED = {"features": "sharded"}
@@ -74,7 +74,7 @@ def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
 def test_a_killed_rank_ends_the_others(group):
     system = group(SHARDED)
     assert run(system).ok
-    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    os.kill(system.schedule.pids[0], signal.SIGKILL)
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
         run(system, 1)
 

@@ -12,10 +12,10 @@ from gnnbench.core.errors import GpuMemoryError, HostMemoryError, UnsupportedErr
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Block, MiniBatch
 from gnnbench.measure.timeline import Timeline
-from gnnbench.pipelines import phases as turns
+from gnnbench.pipelines import alternating_phases as turns
 from gnnbench.pipelines.alternate import Alternate
-from gnnbench.pipelines.phases import Samples, Turns
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.alternating_phases import AlternatingPhases, StoredSamples
+from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.systems.runtime.find import find
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
@@ -113,7 +113,7 @@ def test_bytes_that_wait_are_those_of_the_samples(small_graph):
         Block(torch.zeros(9, dtype=torch.int32), torch.zeros(50, dtype=torch.int32), nodes[:40], 8),
     ]
     batch = MiniBatch(torch.arange(8), blocks, 350)
-    waiting = Samples(job_on("cpu", small_graph), True)
+    waiting = StoredSamples(job_on("cpu", small_graph), True)
     waiting.put(batch)
     # seeds, offsets, columns and nodes, offsets, columns: each from a multiple of 256 bytes on
     assert waiting.bytes == 256 + 256 + 1280 + 1024 + 256 + 256
@@ -132,8 +132,8 @@ def test_a_sample_that_is_moved_comes_back_as_it_was(pick, frontier, small_graph
         pieces.append(torch.full((size,), 77, dtype=torch.uint8))
         return pieces[-1]
 
-    monkeypatch.setattr(Samples, "_locked", staticmethod(piece))
-    waiting = Samples(system.job, True)
+    monkeypatch.setattr(StoredSamples, "_locked", staticmethod(piece))
+    waiting = StoredSamples(system.job, True)
     waiting._moves = True
     seeds = system.order.batches(0, "cpu")[:3]
     batches = [system.stages.sampler.checked(few, n) for n, few in enumerate(seeds)]
@@ -156,7 +156,7 @@ def test_stored_bytes_are_counted_all_and_at_a_time(batches, small_graph, one_th
     sizes = []
     seeds = system.order.batches(0, "cpu")
     for number, few in enumerate(seeds):
-        waiting = Samples(system.job, True)
+        waiting = StoredSamples(system.job, True)
         waiting.put(system.stages.sampler.sample(few, 0, number))
         sizes.append(waiting.bytes)
     found = counted(run(system))
@@ -177,11 +177,11 @@ def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkey
     assert len(drawn) == 1
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 1 << 30)
     assert run(system).ok  # what has failed leaves nothing behind
-    system.run_unseen(5, 4)
+    system.run_unmeasured(5, 4)
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 9000)
     assert run(system).ok  # as many were known to fit
     few = make(small_graph, settings=alternate(), **SMALL)
-    few.run_unseen(5, 2)
+    few.run_unmeasured(5, 2)
     with pytest.raises(HostMemoryError, match=words):  # two fit, of ten nothing was known
         timed(few, 0)
     short = make(small_graph, settings=alternate(1), **SMALL)
@@ -191,11 +191,11 @@ def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkey
 
 def test_on_a_gpu_the_other_memory_is_offered(small_graph, monkeypatch):
     for on_host, error, other in ((True, HostMemoryError, "gpu"), (False, GpuMemoryError, "host")):
-        schedule = Turns(job_on("cuda:0", small_graph), 0, on_host)
-        monkeypatch.setattr(schedule, "_free", lambda: 99)
+        schedule = AlternatingPhases(job_on("cuda:0", small_graph), 0, on_host)
+        monkeypatch.setattr(schedule, "_free_bytes", lambda: 99)
         with pytest.raises(error, match=rf"for shorter turns, or schedule\.stored={other}$"):
-            schedule._look_for_room(100, 1)
-        schedule._look_for_room(99, 1)
+            schedule._check_memory(100, 1)
+        schedule._check_memory(99, 1)
 
 
 def test_where_samples_wait():
@@ -207,7 +207,7 @@ def test_where_samples_wait():
 
 def test_where_only_samples_are_drawn_it_is_serial(small_graph):
     system = make(small_graph, settings=alternate(), until="sample", **SMALL)
-    assert isinstance(system._schedule, Serial)
+    assert isinstance(system.schedule, SerialSchedule)
     assert run(system).ok
 
 

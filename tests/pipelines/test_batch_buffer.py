@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from gnnbench.core.minibatch import Block, MiniBatch
-from gnnbench.pipelines.batch_buffer import ALIGN, Failed, InBuffer, OutBuffer, Part
+from gnnbench.distributed.remote_failure import RemoteFailure
+from gnnbench.pipelines.batch_buffer import ALIGN, ConsumerBuffer, ProducerBuffer, TensorSlice
 
 CPU = torch.device("cpu")
 
@@ -52,39 +53,45 @@ def rows():
 @pytest.fixture
 def out():
     """A producer's, which gives up its memory by its end; this process lives on."""
-    buffer = OutBuffer(1, CPU)
+    buffer = ProducerBuffer(1, CPU)
     yield buffer
-    for memory in (buffer._memory, *buffer._given_up):
+    for memory in (buffer._memory, *buffer._replaced):
         memory.close()
 
 
 def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes, rows):
     word = out.write(batch_of(nodes), rows)
     found, int32 = word.batch, torch.int32
-    assert found.seeds == Part(0, torch.int64, (2,))
+    assert found.seeds == TensorSlice(0, torch.int64, (2,))
     inner, outer = found.blocks
-    assert (inner.indptr, inner.indices) == (Part(256, int32, (4,)), Part(512, int32, (2,)))
+    assert (inner.indptr, inner.indices) == (
+        TensorSlice(256, int32, (4,)),
+        TensorSlice(512, int32, (2,)),
+    )
     assert (inner.src_nodes, inner.positions) == (
-        Part(768, int32, (4,)),
-        Part(1024, torch.int64, (2,)),
+        TensorSlice(768, int32, (4,)),
+        TensorSlice(1024, torch.int64, (2,)),
     )
-    assert (outer.indptr, outer.indices) == (Part(1280, int32, (3,)), Part(1536, int32, (1,)))
+    assert (outer.indptr, outer.indices) == (
+        TensorSlice(1280, int32, (3,)),
+        TensorSlice(1536, int32, (1,)),
+    )
     assert (outer.src_nodes, outer.weights) == (
-        Part(768, int32, (3,)),
-        Part(1792, torch.float32, (1,)),
+        TensorSlice(768, int32, (3,)),
+        TensorSlice(1792, torch.float32, (1,)),
     )
-    assert found.extra == {"edges": Part(2048, torch.int16, (3,))}
-    assert word.rows == Part(2304, torch.float32, (4, 33))
+    assert found.extra == {"edges": TensorSlice(2048, torch.int16, (3,))}
+    assert word.rows == TensorSlice(2304, torch.float32, (4, 33))
     assert inner.weights is outer.positions is None
     assert (found.sampled_edges, found.frontier, found.number) == (3, "new", 4)
-    assert (word.place, word.size, out.grown, out.free) == (1, out.size, 1, False)
+    assert (word.buffer, word.size, out.grown, out.free) == (1, out.size, 1, False)
     assert out.written == 2304 + 3 * ALIGN  # of rows of 528 bytes
 
 
 def test_a_batch_comes_out_as_it_went_in(out, nodes, rows):
     sent = batch_of(nodes)
     word = pickle.loads(pickle.dumps(out.write(sent, rows)))
-    buffer = InBuffer(CPU)
+    buffer = ConsumerBuffer(CPU)
     buffer.open(word)
     batch, read = buffer.batch(word)
     assert torch.equal(read, rows)
@@ -100,7 +107,7 @@ def test_a_batch_comes_out_as_it_went_in(out, nodes, rows):
 
 def test_ids_outlive_the_buffer_and_rows_lie_in_it(out, nodes, rows):
     """The audit keeps the ids of every batch; rows are as good as the next writing."""
-    buffer = InBuffer(CPU)
+    buffer = ConsumerBuffer(CPU)
     word = out.write(batch_of(nodes), rows)
     buffer.open(word)
     batch, read = buffer.batch(word)
@@ -114,7 +121,7 @@ def test_ids_outlive_the_buffer_and_rows_lie_in_it(out, nodes, rows):
 
 
 def test_a_larger_batch_gets_larger_memory_and_the_old_is_given_back(out, nodes, rows):
-    buffer = InBuffer(CPU)
+    buffer = ConsumerBuffer(CPU)
     first = out.write(batch_of(nodes), rows)
     buffer.open(first)
     out.done(buffer.done(1))
@@ -132,7 +139,7 @@ def test_no_rows_and_no_edges(out):
     none = torch.empty(0, dtype=torch.int32)
     empty = MiniBatch(none, [Block(torch.zeros(1, dtype=torch.int32), none, none, 0)], 0)
     word = out.write(empty, torch.empty(0, 8))
-    buffer = InBuffer(CPU)
+    buffer = ConsumerBuffer(CPU)
     buffer.open(word)
     batch, rows = buffer.batch(word)
     assert rows.shape == (0, 8) and batch.blocks[0].indptr.tolist() == [0]
@@ -153,5 +160,5 @@ class Odd(Exception):
     ],
 )
 def test_an_error_keeps_its_type_and_text(error, kind, text):
-    found = pickle.loads(pickle.dumps(Failed.by(error))).exception()
+    found = pickle.loads(pickle.dumps(RemoteFailure.by(error))).exception()
     assert type(found) is kind and text in str(found)

@@ -22,7 +22,7 @@ from gnnbench.features.ring import RowRing
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines import streams as lanes
 from gnnbench.pipelines.order import Order
-from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.prefetch import PrefetchSchedule
 from gnnbench.pipelines.schedule import Stages
 from gnnbench.sampling.stage import SamplerStage
 
@@ -31,7 +31,7 @@ TABLE = torch.arange(NODES * 4.0).view(NODES, 4)
 HERE = threading.local()
 
 
-class Stream(lanes.Lane):
+class Stream(lanes.WorkStream):
     """Work is done by a thread, one after the other, some of it late."""
 
     def __init__(self, name, late, deaf):
@@ -60,7 +60,7 @@ class Stream(lanes.Lane):
         self._work.put(event.set)
         return event
 
-    def after(self, mark):
+    def wait_for(self, mark):
         if not self._deaf:
             self._work.put(lambda: mark.wait(30))
 
@@ -181,13 +181,13 @@ def played(monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0
     streams = {n: Stream(n, s, n in deaf) for n, s in zip(names, late, strict=True)}
     own = streams[""]
     HERE.lane = own
-    monkeypatch.setattr(lanes, "own_lane", lambda device: own)
-    monkeypatch.setattr(lanes, "side_lane", lambda device, name, *how: streams[name])
+    monkeypatch.setattr(lanes, "current_stream", lambda device: own)
+    monkeypatch.setattr(lanes, "side_stream", lambda device, name, *how: streams[name])
     looks = []
     if order is not None:
         order.looked = looks
-    schedule = Prefetch(depth=depth)
-    sampler, store = Sampler(asks), Store(schedule.held, fresh)
+    schedule = PrefetchSchedule(depth)
+    sampler, store = Sampler(asks), Store(schedule.depth + 1, fresh)
 
     def step(batch, rows):
         ids, number = batch.memory, batch.number

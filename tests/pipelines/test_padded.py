@@ -13,7 +13,7 @@ from gnnbench.core.counters import Counts
 from gnnbench.core.minibatch import Block, MiniBatch
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines import padded
-from gnnbench.pipelines.padded import PaddedMemory, PaddedStep, Shape
+from gnnbench.pipelines.padded import PaddedMemory, PaddedShape, PaddedStep
 from gnnbench.pipelines.prefetch import Prefetch
 from gnnbench.pipelines.serial import Serial
 from gnnbench.systems.runtime import runner
@@ -47,50 +47,54 @@ def batch_of(num_src, edges=0):
 
 def test_a_shape_is_every_layer_s_rows_and_edges():
     outer = block([0, 1], [1], 2)
-    found = Shape.of([SMALL, outer])
-    assert found == Shape((4, 2, 1), (3, 1))
-    assert Shape.of([replace(outer, weights=torch.ones(1))]) == Shape((2, 1), (1,), True)
-    assert found.with_room() == Shape((5, 3, 2), (4, 2))
-    assert Shape((100, 50), (1000,)).with_room() == Shape((113, 57), (1126,))
-    assert found.over(Shape((1, 9, 1), (7, 0))) == Shape((4, 9, 1), (7, 1))
+    found = PaddedShape.of([SMALL, outer])
+    assert found == PaddedShape((4, 2, 1), (3, 1))
+    assert PaddedShape.of([replace(outer, weights=torch.ones(1))]) == PaddedShape(
+        (2, 1), (1,), True
+    )
+    assert found.with_room() == PaddedShape((5, 3, 2), (4, 2))
+    assert PaddedShape((100, 50), (1000,)).with_room() == PaddedShape((113, 57), (1126,))
+    assert found.union(PaddedShape((1, 9, 1), (7, 0))) == PaddedShape((4, 9, 1), (7, 1))
 
 
 def test_room_is_by_what_batches_of_as_many_seeds_differ_by():
     """Those of fewer seeds, an epoch's last, do not count; too few tell nothing."""
-    seen = [Shape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
+    seen = [PaddedShape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
     # Of 349 edges 300 at least are a batch's: the others make 4 rows of 15, as a batch's are.
-    assert Shape.for_batches_like(seen) == Shape((104 + 1 + 12, 20 + 4, 5), (312 + 1 + 36, 10))
-    last = Shape((30, 8, 2), (40, 3))
-    assert Shape.for_batches_like([*seen, last]) == Shape.for_batches_like(seen)
+    assert PaddedShape.for_batches_like(seen) == PaddedShape(
+        (104 + 1 + 12, 20 + 4, 5), (312 + 1 + 36, 10)
+    )
+    last = PaddedShape((30, 8, 2), (40, 3))
+    assert PaddedShape.for_batches_like([*seen, last]) == PaddedShape.for_batches_like(seen)
     few = [*seen[:3], last]
-    assert Shape.for_batches_like(few) == Shape((104, 20, 4), (312, 9)).with_room()
+    assert PaddedShape.for_batches_like(few) == PaddedShape((104, 20, 4), (312, 9)).with_room()
     weighted = [replace(one, weighted=True) for one in seen]
-    assert Shape.for_batches_like(weighted).weighted
+    assert PaddedShape.for_batches_like(weighted).weighted
 
 
 def test_sources_are_as_many_as_destinations_at_least():
     """Where the input layer has nearly all nodes, and so differs less than the next one."""
-    seen = [Shape((200, n, 4), (600, 9)) for n in (170, 180, 190, 195)]
-    room = Shape.for_batches_like(seen).nodes
+    seen = [PaddedShape((200, n, 4), (600, 9)) for n in (170, 180, 190, 195)]
+    room = PaddedShape.for_batches_like(seen).nodes
     assert room == (271, 271, 5)
 
 
 @pytest.mark.parametrize(
     "shape,held",
     [
-        (Shape((5, 3), (3,)), True),
-        (Shape((4, 3), (3,)), False),  # no padded row to have padded edges
-        (Shape((5, 2), (3,)), False),
-        (Shape((5, 3), (2,)), False),
-        (Shape((5, 3), (3,), True), False),
+        (PaddedShape((5, 3), (3,)), True),
+        (PaddedShape((4, 3), (3,)), False),  # no padded row to have padded edges
+        (PaddedShape((5, 2), (3,)), False),
+        (PaddedShape((5, 3), (2,)), False),
+        (PaddedShape((5, 3), (3,), True), False),
     ],
 )
 def test_a_shape_holds_what_leaves_a_row_of_every_layer(shape, held):
-    assert shape.holds(Shape((4, 2), (3,))) is held
+    assert shape.fits(PaddedShape((4, 2), (3,))) is held
 
 
 def test_where_a_batch_lies_and_what_is_beside_it():
-    memory = PaddedMemory(Shape((6, 4), (8,)), 2, CPU)
+    memory = PaddedMemory(PaddedShape((6, 4), (8,)), 2, CPU)
     (first,) = memory.blocks()
     assert (first.num_src, first.num_dst, first.num_edges) == (6, 4, 8)
     assert first.indptr.tolist() == [0, 2, 4, 6, 8] and memory.labels.tolist() == [0] * 4
@@ -109,7 +113,7 @@ def test_where_a_batch_lies_and_what_is_beside_it():
     assert again.indptr.tolist() == [0, 1, 4, 7, 8]
     assert again.indices.tolist() == [1, 3, 1, 3, 4, 5, 0, 1]
     assert at.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
-    assert at.data_ptr() == there.data_ptr() == memory.homes[0].data_ptr()
+    assert at.data_ptr() == there.data_ptr() == memory.row_buffers[0].data_ptr()
     assert memory.labels.tolist() == [5, -1, -1, -1]
     assert again.indptr.data_ptr() == first.indptr.data_ptr()
     assert again.indices.data_ptr() == first.indices.data_ptr()
@@ -117,19 +121,19 @@ def test_where_a_batch_lies_and_what_is_beside_it():
 
 def test_rows_in_a_buffer_of_the_store_stay_there():
     """The batch's rows first; what is too small or of another dtype is no place for them."""
-    shape, labels = Shape((6, 4), (8,)), torch.zeros(2, dtype=torch.int64)
+    shape, labels = PaddedShape((6, 4), (8,)), torch.zeros(2, dtype=torch.int64)
     sizes = [(7, torch.float32), (6, torch.float32), (5, torch.float32), (9, torch.float16)]
     buffers = [torch.full((n, 2), float(n), dtype=dtype) for n, dtype in sizes]
     memory = PaddedMemory(shape, 2, CPU, buffers)
-    assert [home.data_ptr() for home in memory.homes] == [b.data_ptr() for b in buffers[:2]]
+    assert [home.data_ptr() for home in memory.row_buffers] == [b.data_ptr() for b in buffers[:2]]
     for buffer in buffers[:2]:
         home = memory.write([SMALL], buffer[:4], labels)
         assert home.data_ptr() == buffer.data_ptr() and home.shape == (6, 2)
-    assert memory._own is None
+    assert memory._own_buffer is None
     # Elsewhere, and within a buffer but not at its beginning: copied.
     for rows in (torch.ones(4, 2), buffers[3][:4], buffers[0][1:5]):
         home = memory.write([SMALL], rows, labels)
-        assert home.data_ptr() == memory._own.data_ptr()
+        assert home.data_ptr() == memory._own_buffer.data_ptr()
         assert torch.equal(home[:4], rows.float()) and not home[4:].any()
     assert all(bool((b == n).all()) for b, (n, _) in zip(buffers, sizes, strict=True))
 
@@ -154,13 +158,13 @@ def test_steps_read_rows_where_the_store_leaves_them(schedule, features, small_g
 
 
 def test_without_padded_edges_padded_rows_have_none():
-    memory = PaddedMemory(Shape((5, 4), (3,)), 1, CPU)
+    memory = PaddedMemory(PaddedShape((5, 4), (3,)), 1, CPU)
     memory.write([SMALL], torch.ones(4, 1), torch.zeros(2, dtype=torch.int64))
     assert memory.blocks()[0].indptr.tolist() == [0, 2, 3, 3, 3]
 
 
 def test_weights_lie_with_their_edges():
-    memory = PaddedMemory(Shape((6, 4), (5,), True), 1, CPU)
+    memory = PaddedMemory(PaddedShape((6, 4), (5,), True), 1, CPU)
     weighted = replace(SMALL, weights=torch.tensor([3.0, 1.0, 2.0]))
     memory.write([weighted], torch.ones(4, 1), torch.zeros(2, dtype=torch.int64))
     assert memory.blocks()[0].weights.tolist() == [3, 1, 2, 1, 1]
@@ -195,7 +199,7 @@ def test_gradients_are_those_without_padding(model, aggregate, small_graph):
         system.stages.sampler.sample(s, 0, n) for n, s in enumerate((nodes[:64], nodes[64:]))
     ]
     large, small = sorted(batches, key=lambda b: b.input_nodes.numel(), reverse=True)
-    shape = Shape.of(large.blocks).over(Shape.of(small.blocks)).with_room()
+    shape = PaddedShape.of(large.blocks).union(PaddedShape.of(small.blocks)).with_room()
     memory = PaddedMemory(shape, small_graph.feature_dim, CPU)
     for batch in (large, small):
         rows, labels = system.stages.store.load(batch), system.trainer.labels_of(batch)
@@ -253,7 +257,7 @@ class Learns:
 
     def learn(self, blocks, rows, labels):
         assert rows.shape[0] == blocks[0].num_src and labels.numel() == blocks[-1].num_dst
-        self.shapes.append(Shape.of(blocks))
+        self.shapes.append(PaddedShape.of(blocks))
         return torch.tensor(float(labels.numel()))
 
 
@@ -276,7 +280,7 @@ def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
     spent = step.prepare(iter([batch_of(40, 80), batch_of(48, 8)]))
     assert {m.name: v for m, v in spent.items()} == {"capture_time_s": 1}
     assert learner.shapes == [] and told(counts) == {}
-    first = Shape((55, 3), (91,))
+    first = PaddedShape((55, 3), (91,))
     for sources, edges in ((48, 80), (54, 91), (3, 0)):
         step.step(batch_of(sources, edges), torch.ones(sources, 3))
     assert learner.shapes == [first] * 3
@@ -288,8 +292,8 @@ def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
     step.step(batch_of(55, 9), torch.ones(55, 3))  # edges keep the room that they had
     step.step(batch_of(5, 92), torch.ones(5, 3))
     step.step(batch_of(48, 80), torch.ones(48, 3))
-    second = Shape((62, 3), (91,))
-    assert learner.shapes[3:] == [second, *[Shape((62, 3), (104,))] * 2]
+    second = PaddedShape((62, 3), (91,))
+    assert learner.shapes[3:] == [second, *[PaddedShape((62, 3), (104,))] * 2]
     found = told(counts)
     assert (found["recaptures"], found["recapture_time_s"]) == (2, 2)
     assert found["padded_rows"] == 65 * 3 - (57 + 7 + 50)
@@ -303,7 +307,7 @@ def test_without_batches_to_look_at_the_first_makes_the_shape():
     step, counts = steps(learner)
     assert step.prepare(iter([])) == {}
     step.step(batch_of(8, 2), torch.ones(8, 3))
-    assert learner.shapes == [Shape((10, 3), (3,))] and told(counts)["recaptures"] == 1
+    assert learner.shapes == [PaddedShape((10, 3), (3,))] and told(counts)["recaptures"] == 1
 
 
 def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):

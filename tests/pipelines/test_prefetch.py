@@ -16,9 +16,10 @@ from gnnbench.core.job import Job
 from gnnbench.features.spec import Cache, Host, Match, Window
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.order import Order
-from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.prefetch import Prefetch, PrefetchSchedule
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.schedule_plan import plan_of
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.stage import SamplerStage
 from gnnbench.systems.runtime.find import find
 
@@ -117,8 +118,8 @@ WINDOWS = [(None, 1), (Backwards(3), 1), (Backwards(1), 2), (Backwards(2), 3)]
 @pytest.mark.parametrize("count", [1, 2, 11])
 def test_each_stage_is_asked_in_serials_order(count, order, window, depth):
     serial, ahead = Noting(order, window), Noting(order, window)
-    right = epoch(serial.stages, count, Serial())
-    found = epoch(ahead.stages, count, Prefetch(depth=depth))
+    right = epoch(serial.stages, count, SerialSchedule())
+    found = epoch(ahead.stages, count, PrefetchSchedule(depth))
     for names in (["sample"], ["announce", "load"], ["step", "keep"]):
         assert ahead.of(*names) == serial.of(*names)
     for phase in ("sample", "memory_io", "compute"):
@@ -137,8 +138,8 @@ def test_each_stage_is_asked_in_serials_order(count, order, window, depth):
 @pytest.mark.parametrize("count", [1, 2, 30])
 def test_one_that_is_asked_has_a_batch_more_to_draw(count, order, window, depth):
     serial, ahead = Noting(order, window), Noting(order, window, sampler=Asked)
-    epoch(serial.stages, count, Serial())
-    epoch(ahead.stages, count, Prefetch(depth=depth))
+    epoch(serial.stages, count, SerialSchedule())
+    epoch(ahead.stages, count, PrefetchSchedule(depth))
     for names in (["sample"], ["announce", "load"], ["step", "keep"]):
         assert ahead.of(*names) == serial.of(*names)
     sampler = ahead.stages.sampler
@@ -149,14 +150,14 @@ def test_one_that_is_asked_has_a_batch_more_to_draw(count, order, window, depth)
 def test_an_epoch_that_ends_with_the_rows():
     noting = Noting()
     noting.stages.trainer = None
-    line = epoch(noting.stages, 5, Prefetch(depth=2), Until.MEMORY_IO)
+    line = epoch(noting.stages, 5, PrefetchSchedule(2), Until.MEMORY_IO)
     assert noting.of("keep") == [("keep", f"batch {n}") for n in range(5)]
     assert {s.phase for s in line.spans()} == {"sample", "memory_io"}
 
 
 def test_sampling_alone_is_serials():
     noting = Noting()
-    line = epoch(noting.stages, 3, Prefetch(), Until.SAMPLE)
+    line = epoch(noting.stages, 3, PrefetchSchedule(1), Until.SAMPLE)
     assert [(s.phase, s.batch, s.lane) for s in line.spans()] == [("sample", -1, "host")]
     assert noting.threads["sample"] is threading.main_thread()
 
@@ -164,7 +165,7 @@ def test_sampling_alone_is_serials():
 @pytest.mark.parametrize("until", list(Until))
 def test_no_batches(until):
     noting = Noting()
-    epoch(noting.stages, 0, Prefetch(), until)
+    epoch(noting.stages, 0, PrefetchSchedule(1), until)
     assert noting.calls == []
 
 
@@ -173,7 +174,7 @@ def test_no_batches(until):
 def test_how_far_ahead_it_goes_and_no_further(depth, order, window):
     """Each phase of the first batch waits until the others can get no further without it."""
     noting, count = Noting(order, window), 40
-    ahead = noting.stages.ahead
+    ahead = noting.stages.window
     reached = {"load": depth + 1, "sample": depth + 1 + ahead + depth}
 
     def settled(name):
@@ -192,7 +193,7 @@ def test_how_far_ahead_it_goes_and_no_further(depth, order, window):
             steps.append({name: settled(name) for name in reached})
 
     noting.stages.trainer = SimpleNamespace(step=step)
-    epoch(noting.stages, count, Prefetch(depth=depth))
+    epoch(noting.stages, count, PrefetchSchedule(depth))
     assert steps == [reached]
 
 
@@ -211,7 +212,7 @@ def test_an_error_anywhere_is_raised_as_it_is(place, depth, kind):
         order, window, place = Backwards(1), 2, ("announce", ("batch 4", "batch 5"))
     noting = Noting(order, window, (place, error))
     with pytest.raises(kind) as raised:
-        epoch(noting.stages, 10, Prefetch(depth=depth))
+        epoch(noting.stages, 10, PrefetchSchedule(depth))
     assert raised.value is error
     assert_no_thread_is_left()
     assert noting.calls.count(place) == 1
@@ -224,7 +225,7 @@ def test_an_error_of_the_order_is_raised_as_it_is():
 
     noting = Noting(Broken(4))
     with pytest.raises(UsageError, match="arranged 4 batches as 1"):
-        epoch(noting.stages, 10, Prefetch())
+        epoch(noting.stages, 10, PrefetchSchedule(1))
     assert_no_thread_is_left()
 
 
@@ -292,9 +293,9 @@ def test_rows_are_right_for_hundreds_of_batches_whoever_is_late(
 ):
     if order is None and isinstance(spec, Window):
         order = Backwards(1)
-    schedule = Prefetch(depth=depth)
-    found = Late(spec.resolved("cpu"), schedule.held, (late,) if isinstance(late, str) else late,
-                 order)  # fmt: skip
+    schedule = PrefetchSchedule(depth)
+    late = (late,) if isinstance(late, str) else late
+    found = Late(spec.resolved("cpu"), schedule.depth + 1, late, order)
     epoch(found.stages, 200, schedule)
     assert found.wrong == []
     assert sorted(found.run) == list(range(200))
@@ -311,8 +312,8 @@ def test_a_buffer_written_again_too_early_shows(depth, one_thread):
         store._ring._buffers.pop()
         return store
 
-    schedule, count = Prefetch(depth=depth), 50
-    found = Late(Host(), schedule.held, store=short)
+    schedule, count = PrefetchSchedule(depth), 50
+    found = Late(Host(), schedule.depth + 1, store=short)
     load, step = found.stages.store.load, found.stages.trainer.step
     loaded, changed = [], threading.Condition()
 
@@ -335,12 +336,13 @@ def test_a_buffer_written_again_too_early_shows(depth, one_thread):
 
 
 def test_what_may_be_asked_for():
-    assert Prefetch().held == 2 and Prefetch(depth=5).held == 6 and Serial().held == 1
+    specs = (Prefetch(), Prefetch(depth=5), Serial())
+    assert [plan_of(spec).outputs_in_flight for spec in specs] == [2, 6, 1]
     told = {"name": "prefetch", "depth": 1, "sms": 16, "first": "link"}
-    assert Prefetch(sms=16).resolved("cuda").beside(Host()).plain() == told
+    assert plan_of(Prefetch(sms=16).resolved("cuda")).adapted_to(Host()).plain() == told
     for store, depth in ((None, 1), (Match(), 1), (Window(window=5), 5), (Window(window=99), 64)):
-        assert Prefetch().beside(store).depth == depth
-        assert Prefetch(depth=2).beside(store).depth == 2
+        assert plan_of(Prefetch()).adapted_to(store).depth == depth
+        assert plan_of(Prefetch(depth=2)).adapted_to(store).depth == 2
     asked = {"features": "window", "features.window": 3, "schedule": "prefetch"}
     assert find("baseline").resolved(asked, "cpu", Until.COMPUTE).recipe["schedule"]["depth"] == 3
     with pytest.raises(UnsupportedError, match=r"schedule.sms=16 shares out a GPU's multiproc"):

@@ -8,7 +8,7 @@ import torch
 from gnnbench.core.cell import Until, phases
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import SerialSchedule
 
 
 def run(seeds, until):
@@ -34,7 +34,7 @@ def run(seeds, until):
         stages.store = None
     timeline = Timeline.on("cpu")
     timeline.start()
-    Serial().epoch(6, seeds, stages, timeline, until)
+    SerialSchedule().epoch(6, seeds, stages, timeline, until)
     timeline.stop()
     return calls, timeline
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from compose import assert_no_thread_is_left
 
-from gnnbench.pipelines.threads import SWITCH_S, Progress
+from gnnbench.pipelines.threads import SWITCH_INTERVAL_S, Progress
 
 
 def test_parts_wait_for_one_another_and_all_end():
@@ -58,7 +58,7 @@ def test_python_changes_threads_sooner_meanwhile(fails):
 
     with pytest.raises(ValueError) if fails else nullcontext():
         progress.run(own)
-    assert found == [pytest.approx(SWITCH_S)] and sys.getswitchinterval() == before
+    assert found == [pytest.approx(SWITCH_INTERVAL_S)] and sys.getswitchinterval() == before
 
 
 def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):

@@ -12,7 +12,7 @@ from gnnbench.core.fault import Fault
 from gnnbench.core.minibatch import Block
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 from gnnbench.validation.law import BY_WEIGHT, WALK, WITH, WITHOUT, named
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -41,7 +41,7 @@ class Every(gnnbench.Sampler):
 def stage_of(graph, sampler):
     recipe = replace(BASELINE, sampler=native(sampler)).resolved("cpu")
     cell = make(graph, setup=False, fanouts=(90,)).cell
-    system = Composed(cell, graph, recipe)
+    system = SystemRunner(cell, graph, recipe)
     system.setup()
     return system.stages.sampler
 

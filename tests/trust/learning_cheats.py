@@ -7,7 +7,7 @@ import torch
 from gnnbench.kernels.aggregate import aggregate
 from gnnbench.models.aggregation import Csr
 from gnnbench.models.native import Native
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.systems.baseline import BASELINE
 
 
@@ -49,15 +49,23 @@ class Plain(Around):
         self.trainer.step(batch, rows)
 
 
-class Schedule(Serial):
-    name = "around"
-    around = Plain
+class AroundSchedule(SerialSchedule):
+    def __init__(self, around):
+        self.around = around
 
     def epoch(self, epoch, batches, stages, timeline, until):
         trainer = stages.trainer
         trainer.epochs = getattr(trainer, "epochs", -1) + 1  # numbers are drawn at random
         mine = replace(stages, trainer=self.around(trainer, trainer.epochs))
         super().epoch(epoch, batches, mine, timeline, until)
+
+
+class Schedule(Serial):
+    name = "around"
+    around = Plain
+
+    def build(self, job):
+        return AroundSchedule(self.around)
 
 
 class HalfSchedule(Schedule):

@@ -1,7 +1,8 @@
 """Planted cheats on the real baseline and a small graph: its stages bent.
 
 Bent stages in a recipe are under the suite's own audit. Where that one is to be blind, so that the
-runner must find out by itself, it is a system with an epoch loop of its own: ``Composed``, derived.
+runner must find out by itself, it is a system with an epoch loop of its own: ``SystemRunner``,
+derived.
 """
 
 from dataclasses import replace
@@ -11,10 +12,10 @@ import torch
 from gnnbench.features.host import HostGather
 from gnnbench.features.spec import StoreSpec
 from gnnbench.pipelines.order import OrderSpec, Permuted
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 from gnnbench.validation.gate import GATE_BATCHES
 
 # Stages that know when the gate is over, and what they do from then on.
@@ -221,21 +222,19 @@ class AnyOrder(Order):
 
 class Schedule(Serial):
     name = "honest"
+    schedule = SerialSchedule
+
+    def build(self, job):
+        return self.schedule()
 
 
-class HalfSchedule(Serial):
-    """Ends half-way."""
-
-    name = "half"
-
+class EndsHalfWay(SerialSchedule):
     def epoch(self, epoch, batches, stages, timeline, until):
         super().epoch(epoch, batches[: len(batches) // 2], stages, timeline, until)
 
 
-class RepeatedSchedule(Serial):
+class RunsOneBatchAgain(SerialSchedule):
     """Runs one batch as often as there are any."""
-
-    name = "repeated"
 
     def epoch(self, epoch, batches, stages, timeline, until):
         super().epoch(epoch, batches[:1] * len(batches), stages, timeline, until)
@@ -252,12 +251,25 @@ class Lazy:
             self.trainer.step(batch, rows)
 
 
-class LazySchedule(Serial):
-    name = "lazy"
-
+class TrainsOnce(SerialSchedule):
     def epoch(self, epoch, batches, stages, timeline, until):
         lazy = replace(stages, trainer=Lazy(stages.trainer))
         super().epoch(epoch, batches, lazy, timeline, until)
+
+
+class HalfSchedule(Schedule):
+    name = "half"
+    schedule = EndsHalfWay
+
+
+class RepeatedSchedule(Schedule):
+    name = "repeated"
+    schedule = RunsOneBatchAgain
+
+
+class LazySchedule(Schedule):
+    name = "lazy"
+    schedule = TrainsOnce
 
 
 HONEST_TIMED = replace(
@@ -275,7 +287,7 @@ SAME_BATCH = replace(BASELINE, schedule=RepeatedSchedule())
 LITTLE_TRAINED = replace(BASELINE, schedule=LazySchedule())
 
 
-class HonestBlind(Composed):
+class HonestBlind(SystemRunner):
     """Does not look again at its timed batches."""
 
     name = "blind"

@@ -19,9 +19,9 @@ from gnnbench.core.cell import Cell, Until
 from gnnbench.datasets.prepare import load_dataset, prepare
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.systems.baseline import BASELINE
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 BATCHES = 2000
 TIMES = 7
@@ -47,7 +47,7 @@ def loop_s(device):
     seeds = [torch.arange(4, device=device)] * BATCHES
 
     def run(timeline):
-        Serial().epoch(0, seeds, EMPTY, timeline, Until.COMPUTE)
+        SerialSchedule().epoch(0, seeds, EMPTY, timeline, Until.COMPUTE)
 
     return min(wall_s(device, run) / BATCHES for _ in range(TIMES))
 
@@ -69,7 +69,7 @@ def main(dataset="products~twin@0.02", device="cpu", fanouts="15/10/5", batch_si
     hops = tuple(map(int, fanouts.split("/")))
     cell = Cell("overhead", "baseline", dataset, "gcn", device=device, fanouts=hops,
                 batch_size=int(batch_size), max_batches=8)  # fmt: skip
-    system = Composed(cell, graph, BASELINE.resolved(device))
+    system = SystemRunner(cell, graph, BASELINE.resolved(device))
     system.setup()
     walls = []
     for epoch in range(4):

@@ -3,19 +3,21 @@
 from dataclasses import replace
 
 from gnnbench.measure import timeline as harness
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
 
 
 class Schedule(Serial):
     name = "honest"
+    schedule = SerialSchedule
+
+    def build(self, job):
+        return self.schedule()
 
 
-class SamplesInMemoryIo(Serial):
+class SamplesInMemoryIoEpoch(SerialSchedule):
     """Draws the batch when its rows are loaded."""
-
-    name = "samples-in-memory-io"
 
     def epoch(self, epoch, batches, stages, timeline, until):
         for number, seeds in enumerate(batches):
@@ -30,10 +32,8 @@ class SamplesInMemoryIo(Serial):
             stages.keep(batch, rows)
 
 
-class LoadsWhileSampling(Serial):
+class LoadsWhileSamplingEpoch(SerialSchedule):
     """Loads the rows in the sampling phase: little is left where memory IO is judged."""
-
-    name = "loads-while-sampling"
 
     def epoch(self, epoch, batches, stages, timeline, until):
         for number, seeds in enumerate(batches):
@@ -45,16 +45,29 @@ class LoadsWhileSampling(Serial):
             stages.keep(batch, rows)
 
 
-class SamplesBefore(Serial):
+class SamplesBeforeEpoch(SerialSchedule):
     """Draws all batches before its phase begins."""
-
-    name = "samples-before"
 
     def epoch(self, epoch, batches, stages, timeline, until):
         drawn = [stages.sampler.sample(seeds, epoch, nth) for nth, seeds in enumerate(batches)]
         with timeline.span("sample"):
             for batch in drawn:
                 stages.keep(batch, None)
+
+
+class SamplesInMemoryIo(Schedule):
+    name = "samples-in-memory-io"
+    schedule = SamplesInMemoryIoEpoch
+
+
+class LoadsWhileSampling(Schedule):
+    name = "loads-while-sampling"
+    schedule = LoadsWhileSamplingEpoch
+
+
+class SamplesBefore(Schedule):
+    name = "samples-before"
+    schedule = SamplesBeforeEpoch
 
 
 class ShortSpans(NativeStage):

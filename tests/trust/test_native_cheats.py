@@ -8,7 +8,7 @@ from compose import make, run
 from planted import assert_incorrect, register, run_systems
 
 from gnnbench.kernels.library import native_info
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 RECIPES = {
     "honest-timed": "HONEST_TIMED", "stale-seen": "STALE_SEEN", "wrong-features": "WRONG_FEATURES",
@@ -79,14 +79,14 @@ def test_the_baseline_and_its_honest_twins_pass(rows, system):
 
 @pytest.mark.parametrize("system", ["baseline", *RECIPES, *BLIND])
 def test_recipes_alone_are_vouched_for(rows, system):
-    """What is derived from ``Composed`` may have changed its gate and its audit."""
+    """What is derived from ``SystemRunner`` may have changed its gate and its audit."""
     assert rows[system]["verified"] is (system not in BLIND)
 
 
 @pytest.mark.parametrize("cheat", ["HONEST_TIMED", *AUDITED])
 def test_an_audit_tells_what_was_done(small_graph, one_thread, cheat):
     recipe = getattr(native_cheats, cheat).resolved("cpu")
-    system = Composed(make(small_graph, setup=False).cell, small_graph, recipe)
+    system = SystemRunner(make(small_graph, setup=False).cell, small_graph, recipe)
     system.setup()
     report = system.check()
     assert report.ok and report.verified, report.reason

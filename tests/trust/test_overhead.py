@@ -11,7 +11,7 @@ import gnnbench
 from gnnbench.core.cell import Until
 from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import SerialSchedule
 
 PACKAGE = str(Path(gnnbench.__file__).parent)
 
@@ -45,7 +45,7 @@ def calls(batches, until):
         lambda batch, rows: kept.append(batch),
     )
     timeline.start()
-    Serial().epoch(0, [None] * batches, stages, timeline, until)
+    SerialSchedule().epoch(0, [None] * batches, stages, timeline, until)
     timeline.stop()
     assert len(kept) == batches
     return clock.calls

@@ -21,7 +21,7 @@ from gnnbench.harness.retraining import KEPT
 from gnnbench.harness.training_check import REPEATS, RETRAININGS, find_excess
 from gnnbench.measure.timeline import Timeline
 from gnnbench.systems.runtime.find import find
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 SYSTEMS = {  # name -> system, share of the learning rate, every how many-th update is skipped
     "dgl": ("dgl", 1.0, 0),
@@ -36,7 +36,7 @@ Training = list[dict[str, Any]]
 def train(cell: Cell, graph: Any, epochs: list[int], rate: float, skipped: int) -> Training:
     """The records of one training from the first weights."""
     system = find(cell.system).build(cell, graph)
-    assert isinstance(system, Composed)
+    assert isinstance(system, SystemRunner)
     system.setup()
     trainer = system.trainer
     assert trainer is not None

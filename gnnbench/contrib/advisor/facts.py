@@ -16,7 +16,7 @@ from gnnbench.kernels.match import greedy_order, match_degrees, overlaps
 
 if TYPE_CHECKING:
     from gnnbench.datasets.graph import Graph
-    from gnnbench.systems.runtime.runner import Composed
+    from gnnbench.systems.runtime.runner import SystemRunner
 
 LOOK = 64  # batches of an epoch that are looked at
 WINDOW = 8  # batches of a window, of Greedy Reorder and of features=window
@@ -85,7 +85,7 @@ def facts_of(values: dict[str, Any]) -> Facts:
     return Facts(**{**values, "curves": curves})
 
 
-def look(system: Composed, ratio: float = 0.0) -> Facts:
+def look(system: SystemRunner, ratio: float = 0.0) -> Facts:
     """Facts of a graph by the batches of ``system``, whose sampler draws; nothing is timed."""
     graph, epoch = system.graph, 0
     ids, edges = _drawn(system, epoch)
@@ -172,7 +172,7 @@ def _missed(groups: Sequence[Sequence[Tensor]], ranking: Tensor, ratio: float) -
     return missed / max(sum(ids.numel() for ids in unions), 1)
 
 
-def _drawn(system: Composed, epoch: int) -> tuple[list[Tensor], list[int]]:
+def _drawn(system: SystemRunner, epoch: int) -> tuple[list[Tensor], list[int]]:
     """Input nodes of an epoch's first batches on the host, and their edges."""
     sampler = system.stages.sampler
     seeds = system.seeds(epoch)[:LOOK]

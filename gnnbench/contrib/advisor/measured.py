@@ -29,7 +29,7 @@ from gnnbench.datasets.prepare import load_dataset
 from gnnbench.features.policies.size import fitting_rows
 from gnnbench.measure import machine
 from gnnbench.systems.runtime.find import find
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 if TYPE_CHECKING:
     from gnnbench.datasets.graph import Graph
@@ -59,7 +59,7 @@ def measure(setting: Setting) -> dict[str, Any]:
 @contextmanager
 def _composed(
     setting: Setting, graph: Graph, until: Until = Until.COMPUTE, **stages: str
-) -> Iterator[Composed]:
+) -> Iterator[SystemRunner]:
     """The system with some stages, one phase after the other."""
     named = find(SYSTEM)
     device = setting.device
@@ -73,7 +73,7 @@ def _composed(
         seed=setting.seed, threads=setting.threads, recipe=found.recipe,
     )  # fmt: skip
     system = named.build(cell, graph)
-    assert isinstance(system, Composed)
+    assert isinstance(system, SystemRunner)
     try:
         system.setup()
         yield system
@@ -81,7 +81,7 @@ def _composed(
         system.close()
 
 
-def _ratio(setting: Setting, graph: Graph, system: Composed) -> float:
+def _ratio(setting: Setting, graph: Graph, system: SystemRunner) -> float:
     """Of all rows, those that the GPU's memory has room for; 0 on a CPU, whose rows are there."""
     if setting.device == "cpu":
         return 0.0

@@ -21,7 +21,7 @@ from gnnbench.contrib.advisor.facts import DEGREE, PRESC, WINDOW, Facts
 from gnnbench.contrib.advisor.rates import Rates
 from gnnbench.core.cell import PHASES, Cell
 from gnnbench.harness.overlap_bounds import least
-from gnnbench.pipelines.schedule import GRAPH
+from gnnbench.pipelines.training_step import GRAPH
 
 LOOKUPS = {"cache": 2, "match": 3, "window": 3}  # reads of 4 bytes for an id
 SAMPLERS = {"cpu": ("hop-by-hop", "fused-map", "fastsample"), "cuda": ("fused-map", "fastsample")}

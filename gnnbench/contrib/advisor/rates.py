@@ -18,7 +18,7 @@ from gnnbench.roofline.ceilings import COPY, MEMORY, ROWS, WORD, Ceilings
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnnbench.systems.runtime.runner import Composed
+    from gnnbench.systems.runtime.runner import SystemRunner
 
 TURNS = 3
 # Epochs that no harness numbers; the first one warms caches and allocators up.
@@ -66,7 +66,7 @@ def ceilings(device: torch.device, row_bytes: int) -> dict[str, float]:
     return {"there": 1 / (1 / read + 1 / found["copy"]), "words": found["words"] / WORD}
 
 
-def sampling(system: Composed) -> float:
+def sampling(system: SystemRunner) -> float:
     """Edges a second of a system that only samples."""
     edges: list[int] = []
     spent: list[float] = []
@@ -86,7 +86,7 @@ def sampling(system: Composed) -> float:
     return statistics.median(e / s for e, s in zip(edges, spent, strict=True))
 
 
-def training(system: Composed) -> dict[str, float]:
+def training(system: SystemRunner) -> dict[str, float]:
     """``fetch``, ``fetch_union``, ``order`` and ``step`` of a system whose store fetches rows."""
     device, store = system.job.device, system.stages.store
     assert isinstance(store, RowStore)
@@ -112,7 +112,7 @@ def training(system: Composed) -> dict[str, float]:
     }
 
 
-def _whole(system: Composed, epoch: int) -> list[Tensor]:
+def _whole(system: SystemRunner, epoch: int) -> list[Tensor]:
     """Seeds of an epoch's first batches, none of them short."""
     seeds = system.seeds(epoch)
     return [s for s in seeds if s.numel() == seeds[0].numel()][:WINDOW]

@@ -20,8 +20,8 @@ from gnnbench.kernels import rng
 from gnnbench.kernels.picks import PICKS, WEIGHTED, PickSpec, all_fault
 from gnnbench.kernels.sampler import id_map, sample_hop
 from gnnbench.sampling.arguments import fanout_list, seed_tensor, weight_tensor, whole
-from gnnbench.sampling.base import FRONTIERS
 from gnnbench.sampling.blocks import BlockBuilder
+from gnnbench.sampling.setting import FRONTIERS
 
 PURPOSE = "sample"
 

@@ -30,8 +30,8 @@ def look_at_overlap(stages: Stages, batches: Sequence[Tensor], epoch: int) -> li
         return []
     degrees = match_degrees(overlaps([batch.input_nodes for batch in drawn]))
     run: list[Batch] = []
-    for first in range(0, len(drawn), stages.ahead):
-        run += stages.arranged(drawn[first : first + stages.ahead], run[-1] if run else None)
+    for first in range(0, len(drawn), stages.window):
+        run += stages.reorder(drawn[first : first + stages.window], run[-1] if run else None)
     place = {id(batch): nth for nth, batch in enumerate(drawn)}
     every = pairs(degrees)
     quarters = torch.quantile(every, torch.tensor([0.25, 0.5, 0.75], dtype=every.dtype)).tolist()

@@ -18,6 +18,7 @@ from gnnbench.models import gradient_check
 from gnnbench.pipelines.order import Order
 from gnnbench.pipelines.padded import PaddedStep
 from gnnbench.pipelines.schedule import Stages
+from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.systems.runtime.determinism import same_bits
 from gnnbench.systems.runtime.recipe import Recipe
 from gnnbench.systems.runtime.stochastic import law_fault, tested
@@ -62,7 +63,7 @@ def check(system: Gated) -> CheckReport:
     report = CheckReport(True, "", *told, "", 0.0, 0.0, {"batches": 0}, verified=True)
     all_seeds = gate.gate_seeds(system.order.batches(0))
     report.details["order_window"] = system.order.window
-    report.details["batches_an_update"] = system.recipe.schedule.together
+    report.details["batches_an_update"] = plan_of(system.recipe.schedule).batches_per_update
     all_hops: list[list[Hop]] = []
     try:
         batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]

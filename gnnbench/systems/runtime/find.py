@@ -109,9 +109,9 @@ class Named:
     def build(self, cell: Cell, graph: Graph) -> System:
         """The object that a worker drives."""
         if isinstance(self.what, Recipe):
-            from gnnbench.systems.runtime.runner import Composed
+            from gnnbench.systems.runtime.runner import SystemRunner
 
-            return Composed(cell, graph, from_plain(cell.system, cell.recipe, self.what))
+            return SystemRunner(cell, graph, from_plain(cell.system, cell.recipe, self.what))
         return self.what(cell, graph)
 
 

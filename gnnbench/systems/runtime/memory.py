@@ -68,7 +68,7 @@ class Looked(Protocol):
     def seeds(self, epoch: int) -> list[Tensor]:
         """An epoch's batches."""
 
-    def run_unseen(self, epoch: int) -> int:
+    def run_unmeasured(self, epoch: int) -> int:
         """Run an epoch by the schedule; the peak of memory that it takes in other processes."""
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class Walk:
 
     def run(self, epoch: int, seeds: Sequence[Tensor]) -> None:
         """The phases of the first batches, whole windows of them."""
-        stages, account, ahead = self._stages, self._account, self._stages.ahead
+        stages, account, ahead = self._stages, self._account, self._stages.window
         if stages.store is not None:
             stages.store.forget()
         for first in range(0, min(max(BATCHES, ahead), len(seeds)), ahead):
@@ -170,7 +170,7 @@ class Walk:
             if stages.store is not None:
                 if ahead > 1:
                     with account.watch(FEATURES):
-                        self._drawn = stages.arranged(self._drawn, self._last)
+                        self._drawn = stages.reorder(self._drawn, self._last)
                 self._train()
             self._let_go()
 
@@ -189,7 +189,7 @@ class Walk:
         """Drop the batches; training keeps with a block what it makes of it, its transpose."""
         held = self._account.held
         with allocating(self._account.device) as span:
-            self._last = self._drawn[-1] if self._stages.ahead > 1 else None
+            self._last = self._drawn[-1] if self._stages.window > 1 else None
             self._drawn = []
         of_sampler = min(-span.held, max(held.get(SAMPLER, 0) - self._before, 0))
         held[SAMPLER] = held.get(SAMPLER, 0) - of_sampler
@@ -224,7 +224,7 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
     if resident is None:
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
-        elsewhere = system.run_unseen(epoch)
+        elsewhere = system.run_unmeasured(epoch)
         peak = int(torch.cuda.max_memory_allocated(device)) - before + elsewhere
         mapped = {PROCESSES: elsewhere}
     else:
@@ -254,7 +254,7 @@ def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
     if _foresees(system):
         system.foresee(epoch)
     forget_peak()
-    elsewhere = system.run_unseen(epoch)
+    elsewhere = system.run_unmeasured(epoch)
     peak = resident_peak_bytes() + elsewhere
     mapped = {"topology": resident_of(topology), FEATURES: resident_of([graph.features])}
     system.close()

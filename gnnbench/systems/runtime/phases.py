@@ -37,7 +37,7 @@ def probe(
             stages.store.forget()
         whole = [(n, s) for n, s in enumerate(batches) if s.numel() == batches[0].numel()]
         last: Batch | None = None
-        ahead = stages.ahead
+        ahead = stages.window
         for first in range(0, min(max(BATCHES, ahead), len(whole)), ahead):
             drawn: list[Batch] = []
             for number, seeds in whole[first : first + ahead]:
@@ -56,7 +56,7 @@ def probe(
                 continue
             fetching = 0.0  # by all batches that are drawn ahead: one may fetch for the others
             if ahead > 1:
-                drawn, fetching = timed(lambda d=drawn, o=last: stages.arranged(d, o), device)  # type: ignore[misc]
+                drawn, fetching = timed(lambda d=drawn, o=last: stages.reorder(d, o), device)  # type: ignore[misc]
                 last = drawn[-1]
             for nth, batch in enumerate(drawn):
                 rows, spent = timed(lambda d=drawn, n=nth: stages.load(d, n), device)  # type: ignore[misc]

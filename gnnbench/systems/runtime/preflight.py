@@ -21,7 +21,7 @@ from gnnbench.sampling.registry import sampler_class
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.find import check_stage_names
 from gnnbench.systems.runtime.recipe import Recipe
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 from gnnbench.systems.runtime.stochastic import EPOCHS
 
 
@@ -83,7 +83,7 @@ def check_system(
         "trial", recipe.name, graph.name, "gcn" if trains else "", until, device, batch_size,
         tuple(fanouts), 16 if trains else 0, recipe=resolved.plain(goes),
     )  # fmt: skip
-    system = Composed(cell, graph, resolved)
+    system = SystemRunner(cell, graph, resolved)
     try:
         system.setup()
         report = system.check()

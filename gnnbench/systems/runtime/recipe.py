@@ -17,6 +17,7 @@ from gnnbench.models.aggregation import AggregateSpec, Csr
 from gnnbench.pipelines import find
 from gnnbench.pipelines.order import AsDrawn, OrderSpec
 from gnnbench.pipelines.schedule import ScheduleSpec
+from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.pipelines.serial import Serial
 from gnnbench.sampling.stage import SamplerSpec
 
@@ -183,14 +184,14 @@ class Recipe:
         here = self.on(device)
         made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
         recipe: Recipe = replace(here, **made)
-        recipe = replace(recipe, schedule=recipe.schedule.beside(recipe.features))
-        recipe.schedule.check_split(
+        recipe = replace(recipe, schedule=plan_of(recipe.schedule).adapted_to(recipe.features))
+        plan = plan_of(recipe.schedule)
+        plan.check(
             recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order, device
         )
         if until > Until.SAMPLE:
-            recipe.schedule.check(recipe.sampler, recipe.features)
             if until is Until.COMPUTE and recipe.aggregate is not None:
-                recipe.schedule.check_step(recipe.aggregate)
+                plan.check_step(recipe.aggregate)
             recipe._check_foresight(list(made.values()))
         return recipe
 
@@ -239,7 +240,8 @@ class Recipe:
 
     def of_rank(self, rank: int) -> Recipe:
         """The same with the stages that a rank is built with, of a schedule of several."""
-        sampler, features = self.schedule.stages_of(rank, self.sampler, self.features)
+        plan = plan_of(self.schedule)
+        sampler, features = plan.rank_stages(rank, self.sampler, self.features)
         return replace(self, sampler=sampler, features=features)
 
     def leaner(self, rank: int) -> list[str]:

@@ -21,9 +21,11 @@ from gnnbench.core.minibatch import Batch, Sizes
 from gnnbench.datasets.graph import Graph
 from gnnbench.features.policies.policy import PROBED
 from gnnbench.measure.timeline import Timeline
-from gnnbench.pipelines.cuda_graph import trainer_by
-from gnnbench.pipelines.padded import nowhere
-from gnnbench.pipelines.schedule import GRAPH, Schedule, Stages
+from gnnbench.pipelines.cuda_graph import training_step
+from gnnbench.pipelines.padded import no_buffers
+from gnnbench.pipelines.schedule import Schedule, Stages
+from gnnbench.pipelines.schedule_plan import plan_of
+from gnnbench.pipelines.training_step import GRAPH
 from gnnbench.systems.runtime import checks as gates
 from gnnbench.systems.runtime.cache_curves import look_at_curves
 from gnnbench.systems.runtime.copy_ceiling import Copies
@@ -38,7 +40,7 @@ from gnnbench.systems.runtime.verification import Verifier, digest_of, joined
 from gnnbench.validation.gate import gate_seeds
 
 if TYPE_CHECKING:
-    from gnnbench.distributed.merge import United
+    from gnnbench.distributed.merge import MergedEpoch
     from gnnbench.roofline.bench import Bench
 
 FACT = ("stage", "name", "value", "where")
@@ -47,7 +49,7 @@ FIRST_BATCHES = 8  # that are looked at, at least, for what is to be known befor
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
-class Composed(System):
+class SystemRunner(System):
     """The one system behind all recipes: one epoch loop, one gate, one audit.
 
     On a GPU labels and model live there. Where the device's memory is exhausted,
@@ -56,7 +58,7 @@ class Composed(System):
     """
 
     stages: Stages
-    _schedule: Schedule
+    schedule: Schedule
     trainer: Trainer | None = None
 
     def __init__(self, cell: Cell, graph: Graph, recipe: Recipe | None = None) -> None:
@@ -64,14 +66,15 @@ class Composed(System):
         self.recipe = recipe or from_plain(cell.system, cell.recipe)
         self.until = cell.goes_until
         self.counts = Counts()
+        in_flight = plan_of(self.recipe.schedule).outputs_in_flight
         self.job = Job(
-            cell, graph, self.counts, self.recipe.schedule.held, stuck=lambda e: self.stuck(e)
+            cell, graph, self.counts, in_flight, stuck=lambda e: self.stuck(e)
         )
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
-        self._united: United | None = None  # the last epoch of all ranks, where there are several
+        self._united: MergedEpoch | None = None  # the last epoch of all ranks, where there are several
 
     def setup(self, watch: Watch = lambda stage: contextlib.nullcontext()) -> None:
         """Build the stages; on a GPU the peak of memory counts from here.
@@ -80,9 +83,9 @@ class Composed(System):
         """
         recipe, job, until = self.recipe.of_rank(0), self.job, self.until
         job.peak.begin(job.device)
-        self._schedule = recipe.schedule.build(job)
-        if self._schedule.peers is not None:
-            job = self.job = replace(job, peers=self._schedule.peers)
+        self.schedule = recipe.schedule.build(job)
+        if self.schedule.peers is not None:
+            job = self.job = replace(job, peers=self.schedule.peers)
         with watch("sampler"):
             sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
@@ -107,9 +110,8 @@ class Composed(System):
             told = [["schedule", m.name, "", value] for m, value in spent.items()]
             self.setup_counts = [*self.setup_counts, *told]
         self.counts.clear()
-        self._schedule.attach(self.stages)
-        self._schedule.ready()
-        self.setup_counts = [*self.setup_counts, *self._schedule.told]
+        self.schedule.start(self.stages)
+        self.setup_counts = [*self.setup_counts, *self.schedule.setup_counts]
 
     def _first_batches(self) -> Iterator[Batch]:
         """A few batches of an epoch that no harness numbers."""
@@ -126,8 +128,9 @@ class Composed(System):
             )
             store = self.stages.store
             assert store is not None
-            reserve = store.reserve if self.recipe.schedule.fetches else nowhere
-            self.stages.trainer = trainer_by(step, self.job, self.trainer, reserve)
+            plan = plan_of(self.recipe.schedule)
+            reserve = store.reserve if plan.loads_in_trainer else no_buffers
+            self.stages.trainer = training_step(step, self.job, self.trainer, reserve)
 
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.
@@ -135,19 +138,19 @@ class Composed(System):
         It is cut where nothing more piles up, unless batches of all neighbours are drawn: of those
         some are many times as large as others. The model is made anew: it has not seen that epoch.
         """
-        device, most = self.job.device, self.recipe.schedule.fills(self.stages.ahead)
+        device, most = self.job.device, plan_of(self.recipe.schedule).steady_after(self.stages.window)
         if any(fanout < 0 for fanout in self.cell.fanouts):
             most = None
         with self.job.peak.apart():
             torch.cuda.reset_peak_memory_stats(device)
-            self.run_unseen(PROBED, most and max(most, FIRST_BATCHES))
+            self.run_unmeasured(PROBED, most and max(most, FIRST_BATCHES))
             torch.cuda.synchronize(device)
             self.trainer = self.stages.trainer = None
             peak = int(torch.cuda.max_memory_allocated(device))
         self._begin_training()
         return peak
 
-    def run_unseen(self, epoch: int, most: int | None = None) -> int:
+    def run_unmeasured(self, epoch: int, most: int | None = None) -> int:
         """Run an epoch that nobody times and nobody audits, ``most`` batches of it at most; the
         schedule's peak elsewhere."""
         timeline = Timeline.on(self.cell.device)
@@ -157,7 +160,7 @@ class Composed(System):
         self._kept, self._last = [], None
         self._forget_steps()
         self.counts.clear()
-        return self._schedule.peak_bytes
+        return self.schedule.peak_bytes
 
     def _forget_steps(self) -> None:
         """Training steps that no audit asks for leave nothing to the next one."""
@@ -170,7 +173,7 @@ class Composed(System):
         facts."""
         from gnnbench.systems.runtime.memory import look_at_memory
 
-        facts = look_at_memory(self, Composed(self.cell, self.graph, self.recipe), epoch)
+        facts = look_at_memory(self, SystemRunner(self.cell, self.graph, self.recipe), epoch)
         return [dict(zip(FACT, fact, strict=True)) for fact in facts]
 
     def kernels(self, epoch: int) -> list[dict[str, Any]]:
@@ -184,7 +187,7 @@ class Composed(System):
     def _unseen(self, epoch: int) -> None:
         if self.recipe.features is not None and self.recipe.features.foresees:
             self.foresee(epoch)
-        self.run_unseen(epoch)
+        self.run_unmeasured(epoch)
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -201,9 +204,10 @@ class Composed(System):
             report = gates.check(self)
             if report.ok:
                 seeds = gate_seeds(self.order.batches(0, self.job.device))
-                report.reason = self._schedule.compared(0, seeds)
+                report.reason = self.schedule.rank_audit.compare(0, seeds)
                 report.ok = not report.reason
-                if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
+                audit = self.schedule.rank_audit
+                if drawn := audit.sampled_per_seed(self.stages.sampler, seeds):
                     report.edges_per_seed, report.nodes_per_seed = drawn
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         aggregate = self.recipe.aggregate
@@ -223,7 +227,8 @@ class Composed(System):
         """The gate again, on fresh seeds."""
         few = gate_seeds(self.order.batches(epoch))[: 1 if brief else None]
         with self.job.peak.apart():
-            fault = gates.recheck(self, epoch, brief) or self._schedule.compared(epoch, few)
+            fault = gates.recheck(self, epoch, brief)
+            fault = fault or self.schedule.rank_audit.compare(epoch, few)
         self.counts.clear()
         return fault
 
@@ -243,7 +248,7 @@ class Composed(System):
         self.stages.sampler.expect(epoch, seeds)
         if self.stages.store is not None:
             self.stages.store.forget()
-        self._schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+        self.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def seeds(self, epoch: int) -> list[Tensor]:
         """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
@@ -256,7 +261,7 @@ class Composed(System):
         """Fill the cache of an oracle for the epoch that is timed next."""
         assert self.stages.store is not None
         self.stages.store.foresee(self.stages.footprint, epoch)
-        self._schedule.foresee(epoch)
+        self.schedule.foresee(epoch)
         self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
@@ -268,12 +273,12 @@ class Composed(System):
         sampler = self.stages.sampler
         looking = self._verifier = verifier(self.job, self.recipe.sampler, sampler)
         with self.job.peak.apart():
-            self._schedule.look(True)
+            self.schedule.rank_audit.record_edges(True)
             try:
                 self.run_epoch(epoch, timeline)
             finally:
                 self._verifier = None
-                self._schedule.look(False)
+                self.schedule.rank_audit.record_edges(False)
             report = self._audited(epoch)
             if self.trainer is not None and kept is not None:
                 self.trainer.restore(kept)
@@ -326,7 +331,7 @@ class Composed(System):
         window = self.order.window if self.until > Until.SAMPLE else 1
         kept, fault = as_drawn(run, window)
         reason = reason or fault
-        parts = self._schedule.parts(seeds)
+        parts = self.schedule.rank_audit.own_seeds(seeds)
         reason = reason or recount(kept, parts, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
@@ -336,13 +341,14 @@ class Composed(System):
         if trainer is not None:
             losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
             loss = mean_loss(losses, seeds, self.graph.labels)
-            if not reason and len(losses) != (due := self._schedule.trained(len(seeds))):
+            due = self.schedule.rank_audit.trained_batches(len(seeds))
+            if not reason and len(losses) != due:
                 reason = f"the model was trained on {len(losses)} batches of {due}"
             if not reason and (loss or 0.0) > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         batches, drawn_for = len(kept), sum(s.seeds.numel() for s in kept)
         edges, nodes = sum(s.num_edges for s in kept), sum(s.num_nodes for s in kept)
-        whole = self._united = self._schedule.united(epoch, reason)
+        whole = self._united = self.schedule.rank_audit.merge(epoch, reason)
         if whole is not None:
             batches, drawn_for, reason = whole.batches, whole.seeds, whole.reason
             edges, nodes = whole.edges, whole.nodes
@@ -358,7 +364,7 @@ class Composed(System):
             unique_nodes=nodes,
             loss=loss,
             counts=counts,
-            peak_alloc_bytes=self._peak_bytes() + self._schedule.peak_bytes,
+            peak_alloc_bytes=self._peak_bytes() + self.schedule.peak_bytes,
             ok=not reason,
             reason=reason,
             param_norm=norm,
@@ -438,8 +444,8 @@ class Composed(System):
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store, and end the schedule."""
-        if hasattr(self, "_schedule"):
-            self._schedule.close()
+        if hasattr(self, "schedule"):
+            self.schedule.close()
         if hasattr(self, "stages"):
             self.stages.sampler.close()
             if self.stages.store is not None:

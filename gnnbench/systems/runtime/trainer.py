@@ -18,7 +18,7 @@ from gnnbench.models.framework import Framework
 from gnnbench.models.stack import Stack, build
 
 if TYPE_CHECKING:
-    from gnnbench.distributed.process_group import Group
+    from gnnbench.distributed.process_group import RankGroup
 
 
 ROUNDING = 2.0**-23  # relative distance of neighbouring float32 numbers, at most
@@ -31,7 +31,7 @@ class Trainer:
     a batch together, while they do: gradients and losses are then those of the whole batch.
     """
 
-    group: Group | None = None
+    group: RankGroup | None = None
 
     def __init__(self, job: Job, framework: Framework, capturable: bool = False) -> None:
         cell, graph = job.cell, job.graph

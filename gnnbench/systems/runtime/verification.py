@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gnnbench.core.minibatch import Batch, Block
 from gnnbench.datasets.graph import Graph
-from gnnbench.distributed.merge import Drawn
+from gnnbench.distributed.merge import SampledHops
 from gnnbench.validation import gate
 from gnnbench.validation.edges import Edges
 from gnnbench.validation.inclusion import Inclusion
@@ -164,7 +164,7 @@ def joined(seen: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(sorted(seen))).hexdigest()
 
 
-def digest_of(batches: Iterable[Drawn]) -> str:
+def digest_of(batches: Iterable[SampledHops]) -> str:
     """What ``Verifier.digest`` says of batches of cumulative hops; ``""`` where there are none.
 
     Of each hop unique destinations ``[d]``, their numbers of edges ``[d]``, neighbours ``[e]``.

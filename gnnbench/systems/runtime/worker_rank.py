@@ -1,7 +1,8 @@
-"""The process of a rank above 0: the cell's system, built anew, that runs its part of each epoch.
+"""The process of a rank above 0: builds the cell's system and runs the rank's part of each epoch.
 
-Started by ``gnnbench.distributed.launcher`` with its parent's pid, the numbers of a socket and of
-the ranks' board. It ends with the socket, with its parent, or by its first error, which it tells.
+Started by ``gnnbench.distributed.rank_processes`` with its parent's pid and the file descriptors of
+a socket and of the ranks' heartbeats. It ends with the socket, with its parent, or after its first
+error, which it reports.
 """
 
 from __future__ import annotations
@@ -15,71 +16,96 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TypedDict
 
 import torch
 
 from gnnbench.core.bootstrap import die_with_parent
 from gnnbench.core.heartbeat import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.core.rendezvous import Peers
-from gnnbench.distributed.producer import GoneError, receive, send
-from gnnbench.distributed.ranks import (
-    Audit,
-    Compare,
-    Epoch,
-    Join,
-    Measure,
-    Measured,
-    Part,
-    Ran,
-    Start,
-    own_bytes,
+from gnnbench.distributed.producer_messages import GoneError, receive, send
+from gnnbench.distributed.rank_messages import (
+    AuditEpoch,
+    BuildRank,
+    ComparePartition,
+    EpochResult,
+    JoinGroup,
+    MeasurePhases,
+    PhaseTimes,
+    RunEpoch,
 )
+from gnnbench.distributed.rank_schedule import process_bytes
+from gnnbench.distributed.remote_failure import RemoteFailure
 from gnnbench.features.policies.policy import PROBED
 from gnnbench.measure.timeline import Timeline
-from gnnbench.pipelines.batch_buffer import Failed
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.schedule_plan import plan_of
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.stage import SamplerSpec
 from gnnbench.systems.runtime.find import find
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 from gnnbench.systems.runtime.stochastic import verifier
 
 
-class Follower:
-    """A system of which a rank's part is run."""
+class Arguments(TypedDict):
+    """The command-line argument, in JSON; ``more`` are file descriptors of other sockets."""
 
-    def __init__(self, start: Start, more: Mapping[str, int], pulse: Pulse) -> None:
-        torch.set_num_threads(start.threads)
-        if start.device is not None:
-            torch.cuda.set_device(start.device)
-        system = find(start.cell.system).build(start.cell, start.graph)
-        assert isinstance(system, Composed)
-        recipe = system.recipe
-        part = recipe.schedule.part(start.rank, start.ranks)
-        assert isinstance(part, Part)
-        system.recipe = replace(recipe.of_rank(start.rank), schedule=Serial())
-        peers = Peers.another(start.rank, start.ranks, start.peers_port, pulse)
+    parent: int
+    socket: int
+    board: int
+    rank: int
+    ranks: int
+    more: dict[str, int]
+
+
+class WorkerRank:
+    """A system that runs one rank's part of each epoch."""
+
+    def __init__(self, message: BuildRank, more: Mapping[str, int], pulse: Pulse) -> None:
+        torch.set_num_threads(message.threads)
+        if message.device is not None:
+            torch.cuda.set_device(message.device)
+        system = find(message.cell.system).build(message.cell, message.graph)
+        assert isinstance(system, SystemRunner)
+        rank, ranks, recipe = message.rank, message.ranks, system.recipe
+        schedule = plan_of(recipe.schedule).rank_schedule(rank, ranks)
+        system.recipe = replace(recipe.of_rank(rank), schedule=Serial())
+        peers = Peers.another(rank, ranks, message.peers_port, pulse)
         system.job = replace(system.job, peers=peers)
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
         self._sampler, self._pulse = recipe.sampler, pulse
-        self._part = system._schedule = part
-        if start.split is not None:
-            from gnnbench.distributed.partitioned import Parts
+        self._rank_schedule = system.schedule = schedule
+        if message.split is not None:
+            from gnnbench.distributed.partitioned import RankPartition
 
-            part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
-        part.attach(system.stages)
-        part.connect(more)
+            schedule.partition = RankPartition(
+                system.job, message.split, rank, ranks, system.stages
+            )
+        schedule.start(system.stages)
+        schedule.connect(more)
 
-    def join(self, word: Join) -> None:
-        """Meet the other ranks."""
-        job = self._system.job
-        assert job.peers is not None
-        self._part.meet(job.peers, job, word)
-        self._equip(self._part.draws_by(self._sampler, self._system.recipe.sampler))
+    def answer(self, message: object) -> object:
+        """Do the work of a message; returns the answer to rank 0."""
+        if isinstance(message, MeasurePhases):
+            return self._measure(message)
+        if isinstance(message, JoinGroup):
+            return self._join(message)
+        if isinstance(message, RunEpoch):
+            return self._run_epoch(message)
+        if isinstance(message, ComparePartition):
+            return self._compare(message)
+        if isinstance(message, AuditEpoch):
+            return self._audit(message)
+        return None
 
-    def _equip(self, sampler: SamplerSpec) -> None:
-        """Draw by ``sampler``, where the rank's part, known by now, needs another than it has."""
+    def _join(self, message: JoinGroup) -> None:
+        """Join the other ranks; builds the sampler again if the rank's role needs another one."""
+        system = self._system
+        assert system.job.peers is not None
+        self._rank_schedule.join(system.job.peers, system.job, message)
+        self._use_sampler(self._rank_schedule.sampler_spec(self._sampler, system.recipe.sampler))
+
+    def _use_sampler(self, sampler: SamplerSpec) -> None:
         system = self._system
         if sampler == system.recipe.sampler:
             return
@@ -87,14 +113,14 @@ class Follower:
         system.recipe = replace(system.recipe, sampler=sampler)
         system.stages.sampler = sampler.stage_of(system.job)
 
-    def measure(self, word: Measure) -> Measured | None:
-        """Run an epoch that no harness numbers twice, and tell a batch's seconds of the second."""
+    def _measure(self, message: MeasurePhases) -> PhaseTimes | None:
+        """Run an unnumbered epoch twice; returns seconds of a batch in the second one."""
         system = self._system
-        if word.rank != self._part.rank:
+        if message.rank != self._rank_schedule.rank:
             return None
-        kept = None if system.trainer is None else system.trainer.kept()
-        system._schedule = Serial()
-        for _ in range(2):  # the first one finds nothing in its place
+        saved = None if system.trainer is None else system.trainer.kept()
+        system.schedule = SerialSchedule()
+        for _ in range(2):  # the first one warms up
             timeline = Timeline.on(str(system.job.device))
             self._pulse.now(RUNS, timeline)
             timeline.start()
@@ -102,103 +128,101 @@ class Follower:
             timeline.stop()
             batches = len(system._kept)
             system._kept, system._last = [], None
-        system._schedule = self._part
-        if system.trainer is not None and kept is not None:
-            system.trainer.restore(kept)
+        system.schedule = self._rank_schedule
+        if system.trainer is not None and saved is not None:
+            system.trainer.restore(saved)
             system.trainer.take_losses()
         system.counts.clear()
         busy = timeline.sweep().busy
         phases = ("sample", "memory_io", "compute")
-        return Measured(*(busy.get(phase, 0.0) / batches for phase in phases))
+        return PhaseTimes(*(busy.get(phase, 0.0) / batches for phase in phases))
 
-    def compare(self, word: Compare) -> str:
-        """Hold what the rank draws and loads from its part against the whole graph's."""
-        if self._part.held is None:
+    def _compare(self, message: ComparePartition) -> str:
+        """Compare the rank's partition with the stages that have the whole graph."""
+        if self._rank_schedule.partition is None:
             return ""
         with self._system.job.peak.apart():
-            fault = self._part.held.compare(word.epoch, word.batches)
+            fault = self._rank_schedule.partition.compare(message.epoch, message.batches)
         self._system.counts.clear()
         return fault
 
-    def epoch(self, word: Epoch) -> Ran:
+    def _run_epoch(self, message: RunEpoch) -> EpochResult:
         """Run the rank's part of an epoch."""
         system = self._system
         self._fault = ""
-        self._part.look(word.looks)
-        self._part.shares = word.shares
-        looking = None
-        if word.looks:
-            looking = verifier(system.job, system.recipe.sampler, system.stages.sampler)
-        system._verifier = looking
+        self._rank_schedule.records_edges = message.record_edges
+        self._rank_schedule.broadcasts_state = message.broadcast_state
+        every_batch = None
+        if message.record_edges:
+            every_batch = verifier(system.job, system.recipe.sampler, system.stages.sampler)
+        system._verifier = every_batch
         timeline = Timeline.on(str(system.job.device))
         self._pulse.now(RUNS, timeline)
-        with system.job.peak.apart() if word.looks else nullcontext():
+        with system.job.peak.apart() if message.record_edges else nullcontext():
             timeline.start()
-            system.run_epoch(word.number, timeline)
+            system.run_epoch(message.number, timeline)
             timeline.stop()
         self._seen = []
-        if looking is not None:
-            self._fault, self._seen = looking.fault, looking.seen
+        if every_batch is not None:
+            self._fault, self._seen = every_batch.fault, every_batch.seen
         system._verifier = None
         counts = system.counts.rows()
         system.counts.clear()
-        return Ran(counts, timeline.spans(), own_bytes(system.job.device, system.stages))
+        return EpochResult(
+            counts, timeline.spans(), process_bytes(system.job.device, system.stages)
+        )
 
-    def audit(self, word: Audit) -> Any:
-        """Look at the rank's part of the last epoch again."""
-        report = self._system.audit(word.number)
+    def _audit(self, message: AuditEpoch) -> object:
+        """Audit the rank's part of the last epoch."""
+        report = self._system.audit(message.number)
         with self._system.job.peak.apart():
-            return self._part.audited(self._fault or report.reason, self._seen)
+            return self._rank_schedule.results(self._fault or report.reason, self._seen)
 
     def close(self) -> None:
-        """Give back what the system holds."""
+        """Free the system."""
         self._system.close()
 
 
 def serve(connection: Connection, more: Mapping[str, int], pulse: Pulse) -> None:
-    """Do what is asked until nobody asks any more. The first error ends it: the others wait for
-    this rank, and its broken connection tells them at once. ``more`` are other sockets, by name;
-    ``pulse`` shows that the rank gets on."""
-    follower: Follower | None = None
+    """Answer messages until rank 0 closes the connection.
+
+    The first error ends the rank: its broken connection notifies the other ranks at once. ``more``
+    are other sockets by name; ``pulse`` shows the rank's progress.
+    """
+    rank: WorkerRank | None = None
     while True:
-        word = receive(connection)
-        pulse.now(RUNS if isinstance(word, Join | Epoch | Measure) else WORKS)
+        message = receive(connection)
+        runs_batches = isinstance(message, JoinGroup | RunEpoch | MeasurePhases)
+        pulse.now(RUNS if runs_batches else WORKS)
         try:
-            answer: Any = None
-            if isinstance(word, Start):
-                follower = Follower(word, more, pulse)
-            elif follower is not None and isinstance(word, Measure):
-                answer = follower.measure(word)
-            elif follower is not None and isinstance(word, Join):
-                follower.join(word)
-            elif follower is not None and isinstance(word, Epoch):
-                answer = follower.epoch(word)
-            elif follower is not None and isinstance(word, Compare):
-                answer = follower.compare(word)
-            elif follower is not None and isinstance(word, Audit):
-                answer = follower.audit(word)
+            answer: object = None
+            if isinstance(message, BuildRank):
+                rank = WorkerRank(message, more, pulse)
+            elif rank is not None:
+                answer = rank.answer(message)
         except Exception as error:
             traceback.print_exc()
-            send(connection, Failed.by(error))
+            send(connection, RemoteFailure.by(error))
             return
         send(connection, answer)
         pulse.now(RESTS)
 
 
 def main() -> None:
-    """Entry point; the arguments are ``{"parent": pid, "socket": number, "board": number, "rank",
-    "ranks", "more": numbers of other sockets by name}``."""
+    """Entry point; the argument is the JSON text of ``Arguments``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    told = json.loads(sys.argv[1])
-    die_with_parent(told["parent"])
-    os.dup2(2, 1)  # the parent's output may be a protocol of its own
-    pulse = Pulse(Board(told["ranks"], told["board"]), told["rank"])
+    arguments: Arguments = json.loads(sys.argv[1])
+    die_with_parent(arguments["parent"])
+    os.dup2(2, 1)  # the parent's output may carry a protocol
+    pulse = Pulse(Board(arguments["ranks"], arguments["board"]), arguments["rank"])
     pulse.beats()
-    with Connection(told["socket"]) as connection, suppress(GoneError):
-        sys.path[:] = receive(connection)  # stages are found as in the parent
-        serve(connection, told["more"], pulse)
+    with Connection(arguments["socket"]) as connection, suppress(GoneError):
+        search_path = receive(connection)  # stages are found as in the parent
+        assert isinstance(search_path, list)
+        sys.path[:] = search_path
+        serve(connection, arguments["more"], pulse)
     sys.stderr.flush()
-    os._exit(0)  # nothing here is anybody's: no collective is waited for
+    os._exit(0)  # without waiting for collectives
 
 
 if __name__ == "__main__":

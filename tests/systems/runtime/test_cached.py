@@ -14,6 +14,7 @@ from gnnbench.features.policies.similarity import hot_similarity
 from gnnbench.features.policies.trace import Trace
 from gnnbench.pipelines.alternate import Alternate
 from gnnbench.pipelines.order import AsDrawn
+from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.find import find
 
@@ -205,13 +206,13 @@ def test_the_epoch_whose_peak_is_measured_leaves_nothing_behind(small_graph, mon
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
     plain, other = make(small_graph), make(small_graph)
     heard = []
-    epoch = other.recipe.schedule.epoch
-    other.recipe.schedule.__dict__["epoch"] = lambda *args: (
+    epoch = other.schedule.epoch
+    other.schedule.__dict__["epoch"] = lambda *args: (
         heard.append((args[0], len(args[1]))),
         epoch(*args),
     )
     assert other._peak_of_an_epoch() == 77
-    del other.recipe.schedule.__dict__["epoch"]
+    del other.schedule.__dict__["epoch"]
     assert heard == [(PROBED, 4)]
     other.counts.clear()
     right, found = run(plain, 3), run(other, 3)
@@ -235,10 +236,10 @@ def test_that_epoch_ends_where_nothing_more_piles_up(
     windows = {"features": "window", "features.window": window} if window > 1 else {}
     system = make(small_graph, settings=schedule | windows, batch_size=8)
     heard = []
-    epoch = system._schedule.epoch
-    system._schedule.__dict__["epoch"] = lambda *args: (heard.append(len(args[1])), epoch(*args))
+    epoch = system.schedule.epoch
+    system.schedule.__dict__["epoch"] = lambda *args: (heard.append(len(args[1])), epoch(*args))
     system._peak_of_an_epoch()
-    system.run_unseen(5)
+    system.run_unmeasured(5)
     assert heard == [batches, len(system.seeds(5))] and heard[1] > 14
 
 
@@ -251,15 +252,16 @@ def test_that_epoch_has_eight_batches_at_least_and_all_where_all_neighbours_are_
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
     system = make(small_graph, batch_size=8, fanouts=fanouts)
     heard = []
-    monkeypatch.setattr(system, "run_unseen", lambda epoch, most: heard.append((epoch, most)))
+    monkeypatch.setattr(system, "run_unmeasured", lambda epoch, most: heard.append((epoch, most)))
     system._peak_of_an_epoch()
     assert heard == [(PROBED, batches)]
 
 
 def test_where_samples_wait_on_the_gpu_that_epoch_is_whole():
-    assert BASELINE.schedule.fills(8) == 18
+    assert plan_of(BASELINE.schedule).steady_after(8) == 18
     stored = Alternate(stored="gpu")
-    assert stored.fills(8) is None and Alternate(stored="host", depth=3).fills(8) == 24
+    assert plan_of(stored).steady_after(8) is None
+    assert plan_of(Alternate(stored="host", depth=3)).steady_after(8) == 24
 
 
 def test_tsota_is_the_baseline_with_gnnlabs_sampler_and_a_cache_by_degree(small_graph):

@@ -46,10 +46,10 @@ def test_every_batch_is_trained_on(small_graph):
 def test_an_epoch_that_nobody_audits_leaves_nothing_to_the_next(small_graph):
     system = make(small_graph)
     assert system.check().ok
-    system.run_unseen(5)
+    system.run_unmeasured(5)
     right = make(small_graph)
     assert right.check().ok
-    right.run_unseen(5)
+    right.run_unmeasured(5)
     report = run(system, 3)
     assert report.ok, report.reason
     assert report.loss == run(right, 3).loss

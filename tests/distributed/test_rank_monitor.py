@@ -1,0 +1,198 @@
+"""Who is taken for lost, and when; what all that may take together."""
+
+import subprocess
+import time
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import pytest
+
+from gnnbench.core import heartbeat, process_activity
+from gnnbench.core.heartbeat import RESTS, RUNS, WORKS, Board, Pulse
+from gnnbench.core.peer_failure import LostError
+from gnnbench.distributed import process_group, rank_failure, rank_monitor, rank_session
+from gnnbench.distributed.producer_messages import send
+from gnnbench.distributed.rank_failure import RankDiedError, failure_cause
+from gnnbench.distributed.rank_monitor import RankLoss, RankMonitor
+from gnnbench.distributed.rank_processes import RankProcesses
+from gnnbench.distributed.remote_failure import RemoteFailure
+from gnnbench.harness.process import CLOSE_TIMEOUT_S
+
+CLOSED = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7")
+PROMISED_S = 60.0
+
+
+def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
+    seen = (
+        process_activity.SILENCE_S
+        + max(heartbeat.TICK_S + rank_monitor.LOOK_S, process_group.MARGIN_S)
+        + rank_monitor.SETTLE_S
+    )
+    # Rank 0 knows: it hears the others, asks how one ended, ends all; or it is ended itself.
+    told = max(2 * rank_monitor.SETTLE_S, rank_monitor.GRACE_S + 2 * rank_monitor.SETTLE_S)
+    assert process_activity.SILENCE_S == 45.0
+    assert seen + told < PROMISED_S
+    assert rank_session.END_S < CLOSE_TIMEOUT_S  # a worker that closes is not killed meanwhile
+
+
+class Process:
+    """A process that runs until it is killed."""
+
+    pid = 0
+
+    def __init__(self):
+        self.code = None
+
+    def poll(self):
+        return self.code
+
+    def kill(self):
+        self.code = -9 if self.code is None else self.code
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """A watch over three ranks, their lines, and what the kernel counts of them."""
+    monkeypatch.setattr(process_activity, "SILENCE_S", 10.0)
+    board = Board(3)
+    lines = [Pulse(board, rank) for rank in range(3)]
+    told = SimpleNamespace(lost=[], stuck=[], signs=[(0.0, 0.0)] * 3)
+    found = RankMonitor(
+        board, lines[0], [Process(), Process()],
+        on_loss=told.lost.append, on_stuck=lambda: told.stuck.append(time.monotonic()),
+    )  # fmt: skip
+    found._activity = [SimpleNamespace(look=lambda r=r: told.signs[r]) for r in range(3)]
+    yield found, lines, told
+    board.close()
+
+
+def back(line, seconds):
+    """Let it be so long ago that a rank got on."""
+    line._board.put(line._rank, heartbeat._MOVED, line._board.moved(line._rank) - seconds)
+
+
+def test_who_does_nothing_while_others_may_wait_for_it_is_lost(watched):
+    found, lines, _ = watched
+    assert found.hanging_rank() is None  # all rest
+    for line in lines:
+        line.now(RUNS)
+    back(lines[2], 9.0)
+    assert found.hanging_rank() is None
+    back(lines[2], 2.0)
+    back(lines[1], 10.5)  # also too long ago, and later than rank 2
+    assert found.hanging_rank() == RankLoss(2, "rank 2 did nothing for 10 s: it hangs")
+
+
+def test_who_waits_is_not_lost_for_those_who_keep_it_waiting(watched):
+    found, lines, _ = watched
+    for line in lines:
+        line.now(RUNS)
+    back(lines[1], 20.0)
+    with lines[1].waiting():
+        assert found.hanging_rank() is None
+        back(lines[0], 11.0)
+        assert found.hanging_rank().rank == 0
+    assert found.hanging_rank().rank == 0
+
+
+def test_ranks_that_all_wait_for_each_other_are_lost(watched, monkeypatch):
+    found, lines, _ = watched
+    now = [1000.0]
+    monkeypatch.setattr(rank_monitor.time, "monotonic", lambda: now[0])
+    lines[1].now(WORKS)
+    lines[2].now(RUNS)
+    with lines[1].waiting(), lines[2].waiting():
+        assert found.hanging_rank() is None
+        now[0] += 11.0
+        assert "wait for each other" in found.hanging_rank().hang
+    lines[1].now(WORKS)
+    assert found.hanging_rank() is None
+
+
+def test_work_of_any_length_is_seen_by_the_kernels_counts(watched):
+    found, lines, told = watched
+    lines[1].now(WORKS)
+    back(lines[1], 1000.0)
+    assert found.hanging_rank() is None  # it computes
+    told.signs[1] = (10.5, 0.0)
+    assert found.hanging_rank() == RankLoss(1, "rank 1 did nothing for 10 s: it hangs")
+    lines[1].now(RESTS)
+    assert found.hanging_rank() is None
+
+
+def test_who_is_stopped_is_lost_whatever_it_had_to_do(watched):
+    found, _, told = watched
+    told.signs[2] = (11.0, 11.0)
+    assert found.hanging_rank() == RankLoss(2, "rank 2 was stopped for 10 s: it hangs")
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_all_are_ended_and_rank_0_too_where_it_does_not_come(watched, monkeypatch, comes):
+    monkeypatch.setattr(rank_monitor, "SETTLE_S", 0.1)
+    monkeypatch.setattr(rank_monitor, "GRACE_S", 0.1)
+    found, _, told = watched
+    one, other = found._processes
+    one.code = 3
+    if comes:
+        found.end()
+        found._ended.clear()
+        monkeypatch.setattr(rank_monitor, "GRACE_S", 30.0)
+        found._on_loss = lambda loss: (told.lost.append(loss), found._ended.set())
+    found._run()
+    assert told.lost == [RankLoss(1, "")] and found.loss == RankLoss(1, "")
+    assert bool(told.stuck) == (not comes)
+    assert other.code == (None if comes else -9)  # who comes ends the others itself
+    assert found.killed == (None if comes else {2})
+
+
+ENDS = []  # of pipes, which are closed where nobody refers to them
+
+
+def told_by(*messages, loss=None, killed=None, codes=()):
+    """Returns the cause of a failure by what each rank has sent; None: its process has ended."""
+    made, ends = RankProcesses(len(messages) + 1, None), [Pipe() for _ in messages]
+    ENDS.extend(ends)
+    ended = [SimpleNamespace(wait=lambda t=None, c=c: c, kill=lambda: None) for c in codes]
+    made.processes += ended
+    made.connections += [ours for ours, _ in ends]
+    monitor = SimpleNamespace(loss=loss, killed=killed)
+    for message, (_, theirs) in zip(messages, ends, strict=True):
+        if isinstance(message, BaseException):
+            send(theirs, RemoteFailure.by(message))
+        elif message is None:
+            theirs.close()
+    return lambda error: failure_cause(error, made, monitor, 1 << 60)
+
+
+def test_what_a_rank_failed_by_comes_before_what_others_lost():
+    memory = RuntimeError("can't allocate memory: you tried 8 bytes, said gloo/")
+    assert "can't allocate memory" in str(told_by(CLOSED, memory)(CLOSED))
+    assert isinstance(
+        told_by(LostError("rank 2 has failed"), MemoryError("8"))(CLOSED), MemoryError
+    )
+    own = MemoryError("mine")
+    assert told_by(ValueError("theirs"))(own) is own
+    assert told_by(CLOSED, CLOSED)(CLOSED) is CLOSED  # nobody says more
+
+
+def test_who_ended_or_hangs_is_named(monkeypatch):
+    monkeypatch.setattr(rank_failure, "SETTLE_S", 0.1)
+    died = told_by(CLOSED, None, codes=(0, -9))(CLOSED)
+    assert isinstance(died, RankDiedError) and "rank 2 died by SIGKILL" in str(died)
+    # Both were ended here, one of them after the other had ended by itself.
+    died = told_by(None, None, loss=RankLoss(2, ""), killed={1}, codes=(-9, 1))(CLOSED)
+    assert "rank 2 died with code 1" in str(died)
+    hangs = told_by("", "", loss=RankLoss(1, "rank 1 did nothing for 45 s: it hangs"))(CLOSED)
+    assert str(hangs) == "rank 1 did nothing for 45 s: it hangs; run again"
+    late = RuntimeError("[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 45000ms")
+    assert "did not come to the others within 45 s: it hangs" in str(told_by("", late)(CLOSED))
+
+
+def test_all_ranks_together_have_one_time_to_end():
+    made = RankProcesses(5, None)
+    sleeps = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]
+    made.processes += sleeps
+    began = time.monotonic()
+    made.end(0.5)
+    assert 0.5 <= time.monotonic() - began < 60
+    assert all(process.returncode == -9 for process in sleeps)
