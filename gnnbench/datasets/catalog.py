@@ -1,4 +1,4 @@
-"""What the command line asks about datasets. Plain values, nothing is printed here."""
+"""Queries of the command line about datasets; returns plain values and prints nothing."""
 
 from __future__ import annotations
 
@@ -88,26 +88,26 @@ def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
     names += [RMAT, ROWS]
     names += sorted({**npz_files(), **imported_graphs(root)})
-    found = [_summary(resolve(name, root), data_root(root), 0) for name in names]
-    return found + _others(data_root(root), {known.path for known in found})
+    listed = [_summary(resolve(name, root), data_root(root), 0) for name in names]
+    return listed + _others(data_root(root), {known.path for known in listed})
 
 
 def _others(root: Path, known: set[Path | None]) -> list[DatasetInfo]:
     """Graphs in the store that nobody named."""
-    found = []
+    graphs = []
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         if folder.name[0] == "." or folder in known or not (folder / layout.META).exists():
             continue
         try:
-            found.append(_stored(folder, "store", f"in the store as {folder.name}"))
+            graphs.append(_stored(folder, "store", f"in the store as {folder.name}"))
         except GnnbenchError as error:
             size = folder_bytes(folder)
-            found.append(
+            graphs.append(
                 DatasetInfo(
                     folder.name, "store", "missing", "", folder, str(error), disk_bytes=size
                 )
             )
-    return found
+    return graphs
 
 
 def store_bytes(root: str | Path | None = None) -> int:
@@ -232,15 +232,15 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
             symmetric=ref.sym or recipe.symmetric,
             licence="generated",
         )
-    found = find_source(ref, root)
+    available = find_source(ref, root)
     return DatasetInfo(
         ref.name,
         "real",
-        "source" if found else "missing",
+        "source" if available else "missing",
         description,
-        found[1] if found else None,
-        "" if found else "raw files",
-        "" if found else how_to_get(manifest, root),
+        available[1] if available else None,
+        "" if available else "raw files",
+        "" if available else how_to_get(manifest, root),
         manifest.num_nodes,
         0 if ref.sym and not manifest.symmetric else manifest.num_edges,
         manifest.feature_dim,

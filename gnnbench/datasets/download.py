@@ -1,4 +1,4 @@
-"""``gnnbench data get``: download a known graph, check it, and take it into the store."""
+"""``gnnbench data get``: download a known graph, check it, and prepare it."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def _bring_known(
             return None
 
     def here() -> bool:
-        found = find_source(ref, root)
-        return found is not None and manifest.source.index(found[0]) <= rank
+        available = find_source(ref, root)
+        return available is not None and manifest.source.index(available[0]) <= rank
 
     brought = None
     if not here():
@@ -188,7 +188,7 @@ def _unpack(
     """
     aside = archive.with_name(f".{archive.name}.unpacked")
     shutil.rmtree(aside, ignore_errors=True)
-    found: set[str] = set()
+    unpacked: set[str] = set()
     try:
         with reading(archive), zipfile.ZipFile(archive) as zipped:
             members = [(m, rel) for m in zipped.infolist() if (rel := _own(m, to, wanted))]
@@ -205,12 +205,12 @@ def _unpack(
                     there.parent.mkdir(parents=True, exist_ok=True)
                     with zipped.open(member) as packed, there.open("wb") as file:
                         shutil.copyfileobj(packed, file, 1 << 20)
-                found.add(path)
+                unpacked.add(path)
                 done += member.file_size
                 if progress is not None:
                     progress(f"unpack {archive.name}", done, total)
         with writing_to(raw):
-            for path in sorted(found):
+            for path in sorted(unpacked):
                 there = raw / path
                 there.parent.mkdir(parents=True, exist_ok=True)
                 if there.is_dir():
@@ -218,7 +218,7 @@ def _unpack(
                 (aside / path).replace(there)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return [raw / path for path in sorted(found)]
+    return [raw / path for path in sorted(unpacked)]
 
 
 def _own(

@@ -1,4 +1,4 @@
-"""Dataset names: what a user types, and what is meant by it."""
+"""Resolve dataset names."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class DatasetRef:
     @property
     def size(self) -> rmat.Size:
         """Of an R-MAT graph."""
-        found = rmat.Size.parse(self.name.removeprefix(f"{RMAT}@").partition("+")[0])
-        assert found is not None
-        return found
+        size = rmat.Size.parse(self.name.removeprefix(f"{RMAT}@").partition("+")[0])
+        assert size is not None
+        return size
 
     @property
     def origin(self) -> DatasetRef | None:
@@ -89,29 +89,29 @@ def plain_name(name: str) -> str:
 
 def known_names() -> dict[str, str]:
     """Every base name and alias of the manifests -> the canonical base name."""
-    found = {}
+    canonical = {}
     for name, manifest in manifests().items():
         for alias in (name, *manifest.aliases):
-            found[plain_name(alias)] = name
-    return found
+            canonical[plain_name(alias)] = name
+    return canonical
 
 
 def npz_files() -> dict[str, Path]:
     """Graphs as ``.npz`` in the raw folders that no manifest describes, by name."""
     known: dict[str, str] = known_names()
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in raw_folders():
         for path in sorted(folder.glob("*.npz")) if folder.is_dir() else []:
             if plain_name(path.stem) not in known:
-                found.setdefault(plain_name(path.stem), path.resolve())
-    return found
+                files.setdefault(plain_name(path.stem), path.resolve())
+    return files
 
 
 def imported_graphs(root: str | Path | None = None) -> dict[str, Path]:
     """Graphs that ``data import`` stored, by name."""
     folder = imported_dir(root)
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {p.name: p for p in found if p.name[0] != "." and (p / layout.META).exists()}
+    folders = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {p.name: p for p in folders if p.name[0] != "." and (p / layout.META).exists()}
 
 
 def without_edges(name: str) -> bool:
@@ -139,7 +139,7 @@ def check_new_name(name: str) -> str:
 
 
 def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
-    """What a dataset name means.
+    """Resolve a dataset name.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
     (a twin of that scale), ``papers100m~twin@0.01+sym``, ``twitter~twin+weights`` (with drawn

@@ -1,4 +1,4 @@
-"""Download one file over HTTP: resumed where it stopped, and known by its checksum."""
+"""Download one file over HTTP: resumable, and verified by its checksum."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class Waits:
-    """How patient a download is.
+    """Timeouts of a download.
 
     ``silence_s``: seconds without a byte until a try ends. ``between_s``: seconds between tries,
     which grow with each. A try that brings fewer than ``slow_bytes`` in ``slow_s`` seconds ends,
@@ -53,7 +53,7 @@ WAITS = Waits()
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file that was downloaded, which is not recorded yet."""
+    """A downloaded file whose checksum is not recorded yet."""
 
     url: str
     target: Path
@@ -78,7 +78,7 @@ def download(
     progress: Progress | None = None,
     waits: Waits = WAITS,
 ) -> Fetched | None:
-    """Bring ``url`` to the file ``target``; None where it is there already.
+    """Download ``url`` to the file ``target``; None if it exists already.
 
     What has come lies in ``target`` with ``.part`` behind it, and an interrupted call goes on from
     there, if the server can and the file has not changed since (``If-Range``); else it begins anew.
@@ -108,11 +108,11 @@ def download(
                     "give the same command to go on"
                 ) from None
             time.sleep(waits.between_s * fails)
-    found = _checked(url, part, target.parent / RECORD, sha256, progress)
+    digest = _checked(url, part, target.parent / RECORD, sha256, progress)
     with writing_to(target.parent):
         part.replace(target)
         _seen(part).unlink(missing_ok=True)
-    return Fetched(url, target, found, bool(sha256))
+    return Fetched(url, target, digest, bool(sha256))
 
 
 def _size(path: Path) -> int:
@@ -128,8 +128,8 @@ def _read(path: Path) -> dict[str, object]:
     with contextlib.suppress(OSError, ValueError, RecursionError):
         if not path.is_file():
             return {}
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
     return {}
 
 
@@ -261,16 +261,16 @@ def _checked(url: str, part: Path, record: Path, sha256: str, progress: Progress
     """The SHA-256 of the whole. Raises ``DataError`` where another is known."""
     if progress is not None:
         progress(f"check {part.name.removesuffix('.part')}", 0, 0)
-    found, known = sha256_file(part), _read(record)
+    digest, known = sha256_file(part), _read(record)
     entry = known.get(url)
     recorded = str(entry.get("sha256", "")) if isinstance(entry, dict) else ""
     wanted = sha256 or recorded
-    if wanted and found != wanted:
+    if wanted and digest != wanted:
         part.unlink()
         _seen(part).unlink(missing_ok=True)
         where = "its host publishes" if sha256 else f"{record} has of an earlier download"
         raise DataError(
-            f"{url} came with another SHA-256 ({found[:12]}...) than {where} ({wanted[:12]}...) "
+            f"{url} came with another SHA-256 ({digest[:12]}...) than {where} ({wanted[:12]}...) "
             "and was removed; get it again"
         )
-    return found
+    return digest

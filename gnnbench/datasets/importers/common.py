@@ -1,4 +1,4 @@
-"""What every importer shares."""
+"""Options of importers, and the writing steps that they share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gnnbench.schema.arrays import Array
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What an importer has to know beside the files.
+    """Options of an import, besides its files.
 
     ``feature_dim``, ``num_classes`` and the split are used where the source has none (0: a
     default): ``split`` counts training, validation and test nodes, otherwise ``train_fraction`` of
@@ -75,7 +75,7 @@ class ImportOptions:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """See to it that an error about a source names its file."""
+    """Add the path to a ``DataError`` that does not name it."""
     try:
         yield
     except DataError as error:
@@ -87,7 +87,7 @@ def naming(path: Path) -> Iterator[None]:
 def write_labels(
     out: GraphWriter, labels: Array | None, num_nodes: int, options: ImportOptions
 ) -> tuple[int, str]:
-    """Write the labels, seeded where there are none; returns class count and origin."""
+    """Write the labels, or seeded ones if there are none; returns class count and origin."""
     if labels is None or int(labels.max(initial=-1)) < 0:
         classes = options.num_classes or DEFAULT_CLASSES
         pieces = seeded_labels(num_nodes, classes, options.seed)
@@ -137,7 +137,7 @@ def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptio
 
 
 def checked_edges(src: Array, dst: Array, num_nodes: int, path: Path) -> EdgeChunks:
-    """Pieces of two parallel id arrays, mapped or not. Raises ``DataError`` out of range."""
+    """Chunks of two id arrays of equal length. Raises ``DataError`` for an id out of range."""
     for ids in (src, dst):
         for piece in row_chunks(ids):
             low, high = int(piece.min()), int(piece.max())
@@ -184,7 +184,7 @@ def write_listed(
 
 
 def _edges_and_loops(chunks: EdgeChunks) -> tuple[int, int]:
-    """Number of edges, and of those from a node to itself."""
+    """Number of edges and of self-loops."""
     edges = loops = 0
     for src, dst in chunks():
         edges += len(src)

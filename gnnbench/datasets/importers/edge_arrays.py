@@ -1,4 +1,4 @@
-"""Edges as arrays, in the forms that files have, and which way they point."""
+"""Edges as arrays in the forms of common files, and their direction."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EdgeArrays:
 def find_edges(arrays: NamedArrays) -> EdgeArrays:
     """The edges among named arrays. Raises ``DataError`` where there are none."""
     if is_scipy(arrays):
-        found = _scipy(arrays)
+        edges = _scipy(arrays)
     elif "edge_index" in arrays:
         header = arrays.header("edge_index")
         if len(header.shape) != 2 or header.shape[0] != 2:
@@ -63,27 +63,27 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
                 "expected: sources, then targets; correct it"
             )
         both = int64_ids(arrays.array("edge_index"), arrays.label("edge_index"))
-        found = EdgeArrays("sources", ends=(both[0], both[1]), used={"edge_index"})
+        edges = EdgeArrays("sources", ends=(both[0], both[1]), used={"edge_index"})
     elif ends := next((e for e in _ENDS if e[0] in arrays and e[1] in arrays), None):
-        found = EdgeArrays("sources", ends=_pair(arrays, *ends), used={*ends})
+        edges = EdgeArrays("sources", ends=_pair(arrays, *ends), used={*ends})
     elif "row" in arrays and "col" in arrays:
-        found = EdgeArrays("", ends=_pair(arrays, "row", "col"), used={"row", "col"})
+        edges = EdgeArrays("", ends=_pair(arrays, "row", "col"), used={"row", "col"})
     elif "indptr" in arrays or "indices" in arrays:
-        found = EdgeArrays("", indptr=arrays.integers("indptr"), indices=arrays.integers("indices"))
-        assert found.indptr is not None
-        found.num_nodes = max(len(found.indptr) - 1, 0)
-        found.used.update(("indptr", "indices"))
+        edges = EdgeArrays("", indptr=arrays.integers("indptr"), indices=arrays.integers("indices"))
+        assert edges.indptr is not None
+        edges.num_nodes = max(len(edges.indptr) - 1, 0)
+        edges.used.update(("indptr", "indices"))
     else:
-        held = ", ".join(sorted({*arrays.keys, *arrays.dropped})) or "nothing"
+        present = ", ".join(sorted({*arrays.keys, *arrays.dropped})) or "nothing"
         raise DataError(
-            f"{arrays.path} has no edges, but {held}: a graph has edge_index, or indptr and "
+            f"{arrays.path} has no edges, but {present}: a graph has edge_index, or indptr and "
             "indices, src and dst, row and col, or is a matrix that scipy saved; add them"
         )
     if key := arrays.first(WEIGHTS):
-        found.weights = arrays.array(key)
-        found.used.add(key)
-        _check_weights(found, arrays.label(key))
-    return found
+        edges.weights = arrays.array(key)
+        edges.used.add(key)
+        _check_weights(edges, arrays.label(key))
+    return edges
 
 
 def _pair(arrays: NamedArrays, first: str, second: str) -> tuple[Array, Array]:
@@ -192,7 +192,7 @@ def _rows(edges: EdgeArrays, options: ImportOptions, arrays: NamedArrays) -> str
     said = edges.rows or str(arrays.scalar("rows", ""))
     if said not in ("", *ROWS):
         raise DataError(
-            f"'rows' in {arrays.path} is '{said}', targets or sources is right; mend it"
+            f"'rows' in {arrays.path} is '{said}', targets or sources is expected; correct it"
         )
     if options.rows and said and options.rows != said:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Take a user's graph into the store under a name of its own."""
+"""Import a user's graph into the store under a chosen name."""
 
 from __future__ import annotations
 

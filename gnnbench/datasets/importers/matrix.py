@@ -76,9 +76,9 @@ def by_entries(row: Array, col: Array, values: Array, shape: tuple[int, int], wh
     _check_ids(col, shape[1], what)
     check_memory(8 * (shape[0] + 1) + 24 * len(row), what)
     _check_values(values, len(row), what)
-    found = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
-    listed = found.nnz
-    return _canonical(found.tocsr(), values, listed)
+    matrix = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
+    listed = matrix.nnz
+    return _canonical(matrix.tocsr(), values, listed)
 
 
 def by_columns(

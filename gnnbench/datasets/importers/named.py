@@ -56,24 +56,24 @@ class NamedArrays(ABC):
         return key in self.keys
 
     def first(self, names: tuple[str, ...]) -> str:
-        """The first of some names that is there; empty where none is."""
+        """The first of ``names`` that exists; empty if none does."""
         return next((name for name in names if name in self), "")
 
     def label(self, key: str) -> str:
-        """How an array is named in an error."""
+        """The name of an array in error messages."""
         return f"'{key}' in {self.path}"
 
     def missing(self, key: str) -> DataError:
-        """What to raise for an array that is not there."""
+        """The error for a missing array."""
         return DataError(f"{self.path} has no array '{key}'; get it again or add the array")
 
     def left(self, used: set[str]) -> list[str]:
-        """Names of the arrays, single values apart, that nothing was read of."""
+        """Names of unused arrays, except single values."""
 
         def is_array(key: str) -> bool:
             try:
-                found = self.header(key)
-                return found.shape != () and (key not in _SINGLE or found.size != 1)
+                header = self.header(key)
+                return header.shape != () and (key not in _SINGLE or header.size != 1)
             except DataError:  # of pickled objects, say
                 return True
 
@@ -133,7 +133,7 @@ class NamedArrays(ABC):
         return value.decode("ascii", "replace") if isinstance(value, bytes) else value
 
     def count(self, key: str) -> int | None:
-        """A single whole number from 0 up; None where there is no such array.
+        """A single whole number from 0 up; None if there is no such array.
 
         Raises ``DataError`` for any other value: a fraction, NaN, a text, a date ...
         """

@@ -1,4 +1,4 @@
-"""What a source says of its nodes: features, labels and split, by the names they go by."""
+"""Features, labels and split of a source, under their usual names."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Split = tuple[Array, Array, Array]
 class NodeSources:
     """Features, labels and split: ``given`` apart, else among the arrays that hold the graph.
 
-    What neither has is drawn. ``used`` has the keys of ``graph`` that were read, ``notes`` what is
-    to be said of them.
+    Missing data is seeded. ``used`` has the keys of ``graph`` that were read, ``notes`` remarks on
+    them.
     """
 
     def __init__(self, graph: NamedArrays | None, given: NodeArrays) -> None:
@@ -55,9 +55,9 @@ class NodeSources:
         if self.split is not None and self.split is not self._graph:
             names = tuple(f"{name}{tail}" for name in SPLIT[0] for tail in _TAILS)
             if not self.split.first(names):
-                held = ", ".join(sorted(self.split.keys)) or "nothing"
+                present = ", ".join(sorted(self.split.keys)) or "nothing"
                 raise DataError(
-                    f"{self.split.path} has no training nodes ('train'), but {held}; add them"
+                    f"{self.split.path} has no training nodes ('train'), but {present}; add them"
                 )
 
     @property

@@ -1,4 +1,4 @@
-"""Import a graph from arrays by name: an ``.npz``, or what a ``.pt`` or DGL's file holds.
+"""Import a graph from arrays by name: an ``.npz``, ``.pt`` or DGL file.
 
 Edges, in one of these forms (`rows`: see below):
 
@@ -11,7 +11,7 @@ unless they are all 1; duplicate entries are summed, zeros are no edges
 
 ``rows`` (a text) says what a row of a matrix is: ``targets`` (row v lists the sources of the edges
 into v: CSC of in-neighbours) or ``sources`` (row u lists the targets of u's edges). A directed
-graph without it is refused and the option asked for; one that is the same both ways needs none.
+graph without it needs the option ``--rows``; a symmetric graph needs neither.
 
 Weights of the edges, as they are listed: ``weights``, ``edge_weight`` or ``weight``. Features:
 ``features``, ``x``, ``feat`` or ``feature`` ``[num_nodes, width]``, or as CSR in ``feat_data``,
@@ -27,13 +27,12 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.generators.seeded import DEFAULT_WIDTH
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.edge_arrays import EdgeArrays, find_edges, write_edges
-from gnnbench.datasets.importers.named import NamedArrays, NodeArrays
+from gnnbench.datasets.importers.named import NamedArrays
 from gnnbench.datasets.importers.node_values import MAX_CLASSES
 from gnnbench.datasets.importers.nodes import FEATURES, NodeSources
 from gnnbench.datasets.importers.rawfile import NpzFile
@@ -44,7 +43,7 @@ from gnnbench.datasets.store.writer import GraphWriter
 
 
 def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
-    """Write the arrays of ``path``; returns what ``GraphWriter.finish`` wants to know.
+    """Write the arrays of ``path``; returns the description.
 
     Raises as :func:`import_arrays`.
     """
@@ -53,7 +52,7 @@ def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph
 
 
 def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions) -> NewGraph:
-    """Write a graph that is arrays by name; returns what ``GraphWriter.finish`` wants to know.
+    """Write a graph that is arrays by name; returns the description.
 
     Features, labels and a split that are missing are drawn from ``options.seed``, and the result
     says so. Raises ``DataError`` for what is damaged or malformed, ``UsageError`` for a directed
@@ -82,54 +81,24 @@ def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions)
     }
 
 
-class Counts(NamedTuple):
-    """Of a graph whose arrays are not read yet; 0 where their heads do not tell.
-
-    ``width`` of features and ``train``, a number of nodes, are 0 too where these are to be drawn.
-    """
-
-    nodes: int
-    edges: int
-    width: int
-    train: int
-    id_bytes: int
-
-
-def counts(arrays: NamedArrays) -> Counts:
-    """What the heads of the arrays tell of a graph. Raises ``DataError`` for a damaged file."""
-    listed = arrays.first(("edge_index", "src", "target", "row", "coords", "indices"))
-    edges = arrays.header(listed) if listed else None
-    nodes = NodeSources(arrays, NodeArrays()).num_nodes
-    if "indptr" in arrays:
-        nodes = max(arrays.header("indptr").size - 1, 0)
-    nodes = arrays.count("num_nodes") or nodes
-    width = arrays.count("feat_dim") or 0
-    if (key := arrays.first(FEATURES)) and len(shape := arrays.header(key).shape) == 2:
-        width = shape[1]
-    train = arrays.header("train_idx").size if "train_idx" in arrays else 0
-    if edges is None:
-        return Counts(nodes, 0, width, train, 8)
-    return Counts(nodes, edges.shape[-1] if edges.shape else 0, width, train, edges.dtype.itemsize)
-
-
 def _num_nodes(edges: EdgeArrays, arrays: NamedArrays, rows: int, options: ImportOptions) -> int:
     """Number of nodes, by what is asked or stated, by the nodes' rows or by the largest id."""
     stated = arrays.count("num_nodes")
-    asked = options.num_nodes or stated or 0
+    requested = options.num_nodes or stated or 0
     if stated is not None and stated < 1:
         raise DataError(f"the graph in {arrays.path} has no nodes; give one that has")
     if edges.num_nodes:  # a matrix has its own
-        if asked not in (0, edges.num_nodes):
+        if requested not in (0, edges.num_nodes):
             raise DataError(
-                f"indptr in {arrays.path} has {edges.num_nodes + 1} entries for {asked} nodes; "
+                f"indptr in {arrays.path} has {edges.num_nodes + 1} entries for {requested} nodes; "
                 "correct the file"
             )
         return edges.num_nodes
     ids = [ids for ids in edges.ends or () if ids.dtype.kind in "iu"]
-    found = asked or rows or max((int(i.max(initial=-1)) + 1 for i in ids), default=0)
-    if found < 1:
+    count = requested or rows or max((int(i.max(initial=-1)) + 1 for i in ids), default=0)
+    if count < 1:
         raise DataError(f"the graph in {arrays.path} has no edges; give one that has")
-    return found
+    return count
 
 
 def _check_room(

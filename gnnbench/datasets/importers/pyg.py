@@ -166,10 +166,10 @@ def _class_map(path: Path, num_nodes: int) -> tuple[Array, bool]:
 
 
 def _object(path: Path) -> dict[str, object]:
-    found = json.loads(path.read_bytes())
-    if not isinstance(found, dict):
-        raise ValueError(f"it holds a {type(found).__name__} instead of an object")
-    return found
+    value = json.loads(path.read_bytes())
+    if not isinstance(value, dict):
+        raise ValueError(f"it holds a {type(value).__name__} instead of an object")
+    return value
 
 
 def _ids(values: object, what: str) -> Array:

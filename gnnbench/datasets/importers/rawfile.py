@@ -1,4 +1,4 @@
-"""Read raw sources piece by piece; whatever is wrong with a file is one ``DataError``."""
+"""Read raw sources in chunks; every fault of a file is a ``DataError``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BROKEN = (
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what can go wrong while reading into one sentence."""
+    """Convert any exception while reading into a ``DataError`` that names the file."""
     try:
         yield
     except _BROKEN as error:
@@ -82,8 +82,8 @@ class NpzFile(NamedArrays):
             raise ValueError(str(error)) from None
         if dtype.hasobject:
             raise ValueError(f"'{key}' holds pickled objects, which are never loaded")
-        size, held = math.prod(shape) * dtype.itemsize, self._zip.getinfo(f"{key}.npy").file_size
-        if min(shape, default=0) < 0 or size + file.tell() != held:
+        size, stored = math.prod(shape) * dtype.itemsize, self._zip.getinfo(f"{key}.npy").file_size
+        if min(shape, default=0) < 0 or size + file.tell() != stored:
             raise ValueError(f"the header of '{key}' says {size} bytes, the file has another size")
         return file, ArrayHeader(shape, dtype, fortran)
 

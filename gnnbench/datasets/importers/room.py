@@ -1,4 +1,4 @@
-"""Refuse an import that does not fit into this machine before it begins."""
+"""Refuse an import that exceeds the machine's memory or disk before it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the lines of an edge list, in words."""
+"""Remarks on an edge list: stored, merged and kept edges."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def tally(lines: int, indptr: Array, indices: Array, options: ImportOptions) -> 
     was stored, merged, kept, and whether the list looks like an undirected graph listed once."""
     loops, repeats = _loops_and_repeats(indptr, indices)
     stored = len(indices)
-    found = [f"edges listed: {lines:,}; stored: {stored:,}, of {len(indptr) - 1:,} nodes"]
+    sentences = [f"edges listed: {lines:,}; stored: {stored:,}, of {len(indptr) - 1:,} nodes"]
     if options.add_reverse and options.merge:
         merged = lines - (stored - loops) // 2 - loops
-        found[0] += ", each in both directions"
-        found.append(f"edges that repeat another or its reverse: {merged:,}, merged")
+        sentences[0] += ", each in both directions"
+        sentences.append(f"edges that repeat another or its reverse: {merged:,}, merged")
     elif repeats and not options.merge:
-        found.append(
+        sentences.append(
             f"edges that repeat another: {repeats:,}, kept as parallel edges (--symmetric merges)"
         )
     if loops:
-        found.append(f"edges from a node to itself: {loops:,}, kept")
+        sentences.append(f"edges from a node to itself: {loops:,}, kept")
     if options.source is None and stored > loops and (looked := _one_way(indptr, indices)):
         which = "no edge has" if looked == stored else f"of {looked:,} edges looked at none has"
-        found.append(
+        sentences.append(
             f"{which} its reverse: if the graph is undirected and lists each edge once, import it"
             " again with --symmetric --replace"
         )
-    return found
+    return sentences
 
 
 def _loops_and_repeats(indptr: Array, indices: Array) -> tuple[int, int]:

@@ -38,7 +38,7 @@ _EMPTY_LINE = re.compile(rb"(?m)^[ \t]*\n")
 
 @dataclass
 class Skipped:
-    """What a reader of a text passed over: comments and empty lines."""
+    """Counts of skipped comments and empty lines of a text."""
 
     comments: int = 0
     empty_lines: int = 0

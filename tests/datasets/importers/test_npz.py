@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gnnbench.core.errors import DataError, UsageError
-from gnnbench.datasets.importers.npz import counts
-from gnnbench.datasets.importers.rawfile import NpzFile
 from gnnbench.datasets.prepare import load_dataset, prepare
 from gnnbench.datasets.store.layout import ARRAYS
 from gnnbench.datasets.store.reader import open_graph, verify
@@ -159,20 +157,6 @@ def test_malformed_files(root: Path, make_npz, arrays, change, says: str) -> Non
     assert "tiny.npz" in message
     assert "\n" not in message
     assert [p.name for p in root.iterdir() if not p.name.endswith(".lock")] == []
-
-
-def test_counts_by_heads_alone(make_npz, tmp_path: Path) -> None:
-    with NpzFile(make_npz()) as npz:
-        assert counts(npz) == (5, 7, 3, 3, 4)
-    with NpzFile(make_npz(**CSR, num_nodes=None, train_idx=None)) as npz:
-        assert counts(npz) == (5, 7, 7, 0, 4)
-    edges = np.zeros((2, 6), np.int64)
-    np.savez(tmp_path / "e.npz", edge_index=edges, x=np.zeros((9, 4), np.float32))
-    with NpzFile(tmp_path / "e.npz") as npz:
-        assert counts(npz) == (9, 6, 4, 0, 8)
-    np.savez(tmp_path / "row.npz", row=edges[0], col=edges[1])
-    with NpzFile(tmp_path / "row.npz") as npz:
-        assert counts(npz) == (0, 6, 0, 0, 8)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, -1, -100])
