@@ -176,3 +176,27 @@ def weight_tensor(weights: Any, graph: Any) -> Tensor:
     if tensor.dtype not in (torch.float32, torch.float64):
         raise UsageError(f"weights must be float32 or float64, they are {_dtype(tensor)}")
     return tensor.detach().cpu()
+
+
+def check_seeds(ids: Tensor, num_nodes: int, *, exhaustive: bool) -> None:
+    """Raise ``UsageError`` for seeds that repeat or are no nodes of the graph.
+
+    The suite's kernels check each id, so only the count is checked here. ``exhaustive`` checks each
+    id, for samplers with their own kernels; not on a GPU, where a check would wait for the device.
+    """
+    if ids.numel() > num_nodes:
+        raise UsageError(
+            f"seeds holds an id twice or an id outside the graph: it has {ids.numel()} ids, the"
+            f" graph {num_nodes} nodes"
+        )
+    if not exhaustive or ids.device.type != "cpu" or not ids.numel():
+        return
+    outside = (ids < 0) | (ids >= num_nodes)
+    if bool(outside.any()):
+        at = int(outside.nonzero()[0])
+        raise UsageError(
+            f"seeds holds the id {int(ids[at])} at position {at}; the graph's nodes are 0 to"
+            f" {num_nodes - 1}"
+        )
+    if ids.unique().numel() < ids.numel():
+        raise UsageError("seeds holds an id twice; every seed must be unique")

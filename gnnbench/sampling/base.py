@@ -1,10 +1,10 @@
-"""What a sampler is: seeds of a batch in, a mini-batch of blocks out."""
+"""The interface of a sampler: seeds of a batch in, a mini-batch of blocks out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,64 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.core import names
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.core.option import Option
-from gnnbench.datasets.graph import Graph
 from gnnbench.kernels import rng
-from gnnbench.kernels.locked import LockedTensor
-from gnnbench.kernels.picks import PICKS, PickSpec
-from gnnbench.kernels.to_device import to_device
-from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
-from gnnbench.validation.law import BY_WEIGHT, WITH, WITHOUT
+from gnnbench.kernels.picks import PICKS
+from gnnbench.sampling.arguments import check_seeds, seed_tensor, whole, yes_or_no
+from gnnbench.sampling.placed_graph import PlacedGraph
+from gnnbench.sampling.setting import FRONTIERS, NEW, Setting, check_class
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from gnnbench.sampling.dgl_adapter import DglSampler
-    from gnnbench.sampling.pyg_adapter import PygSampler
-
-TOPOLOGIES = ("gpu", "uva", "cpu")
-FRONTIERS = CUMULATIVE, NEW = ("cumulative", "new")
-LAWS = (WITHOUT, WITH, BY_WEIGHT)  # of samplers with random numbers of their own
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What every sampler is built with, already checked (see ``gnnbench.build_sampler``).
-
-    ``graph`` is one of the store, which another process finds by its path, or ``indptr`` and
-    ``indices`` themselves. ``device`` is where the blocks are given, ``topology`` where the graph
-    is: ``gpu`` and ``uva`` sample on the device, ``cpu`` on the CPU. ``fanouts`` from the seeds
-    outwards. ``weights`` float ``[num_edges]`` or None: of the law ``weighted`` alone.
-    """
-
-    graph: Graph | Topology
-    fanouts: tuple[int, ...]
-    pick: PickSpec
-    frontier: str
-    seed: int
-    device: torch.device
-    topology: str
-    with_positions: bool
-    weights: Tensor | None = None
-    frontier_chosen: bool = True  # by the user; else an adapter takes its framework's
-
-    @property
-    def indptr(self) -> Tensor:
-        """int64 ``[num_nodes + 1]``, where the graph was given."""
-        return self.graph.indptr if isinstance(self.graph, Graph) else self.graph[0]
-
-    @property
-    def indices(self) -> Tensor:
-        """int32 or int64 ``[num_edges]``, where the graph was given."""
-        return self.graph.indices if isinstance(self.graph, Graph) else self.graph[1]
-
-    @property
-    def sampled_on(self) -> torch.device:
-        """The device whose kernels draw."""
-        return torch.device("cpu") if self.topology == "cpu" else self.device
+    from gnnbench.sampling.dgl_adapter import DglAdapter
+    from gnnbench.sampling.pyg_adapter import PygAdapter
 
 
 class Sampler(ABC):
@@ -102,12 +58,7 @@ class Sampler(ABC):
         super().__init_subclass__(**kwargs)
         if not hasattr(cls, "name"):
             cls.name = cls.__name__
-        if cls.law and cls.law not in LAWS:
-            raise UsageError(
-                f"sampler '{cls.name}' has the law '{cls.law}'; one with"
-                f" random numbers of its own has one of: {', '.join(LAWS)}"
-            )
-        _check_attributes(cls)
+        check_class(cls)
 
     def __new__(cls, *setting: Any, **options: Any) -> Self:
         """An object that knows what it is built with."""
@@ -123,27 +74,14 @@ class Sampler(ABC):
         self.setting = setting
         self._sampled_on = setting.sampled_on
         self._key = (-1, 0)  # an epoch and its key: making one takes as long as a small launch
-        self._locked: list[LockedTensor] = []
-        self._indptr = self._place(setting.indptr, "indptr")
-        self._indices = self._place(setting.indices, "indices")
-        tables = tuple(self._place(t, "weights") for t in setting.pick.tables)
-        self._pick = PickSpec(setting.pick.name, tables, setting.pick.walk)
-        weights = setting.weights
-        self._weights = None if weights is None else self._place(weights, "weights")
+        self._placed = PlacedGraph(setting)
+        self._indptr, self._indices = self._placed.indptr, self._placed.indices
+        self._pick, self._weights = self._placed.pick, self._placed.weights
 
     @classmethod
     def picks_on(cls, device: str) -> tuple[str, ...]:
         """The picks where sampling runs on ``device`` (``cpu`` or ``cuda``), the default first."""
         return (cls.name,) if cls.law else cls.picks
-
-    @classmethod
-    def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise ``UsageError`` for an option that the sampler has not, or an illegal value."""
-        for option, value in options.items():
-            if option not in cls.options:
-                known = names.suggestion(option, cls.options)
-                raise UsageError(f"sampler '{cls.name}' has no option '{option}'; {known}")
-            cls.options[option].check(f"sampler '{cls.name}'", value)
 
     @property
     def pick(self) -> str:
@@ -216,7 +154,7 @@ class Sampler(ABC):
         """
         setting = self.setting
         ids = seed_tensor(seeds, self._sampled_on)
-        self._check_seeds(ids)
+        check_seeds(ids, self.num_nodes, exhaustive=bool(self.law))
         drawn = self.draw(
             ids.to(self._indices.dtype) if self.law else ids,
             key=self._key_of(epoch),
@@ -234,30 +172,6 @@ class Sampler(ABC):
             )
         drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
-
-    def _check_seeds(self, ids: Tensor) -> None:
-        """Raise ``UsageError`` for what the kernels do not check, or not before they allocate.
-
-        Kernels of the suite check each id. A sampler with a law may not, and its ids are cast; on a
-        GPU that is left to it, since a check would wait for the device.
-        """
-        nodes = self.num_nodes
-        if ids.numel() > nodes:
-            raise UsageError(
-                f"seeds holds an id twice or an id outside the graph: it has {ids.numel()} ids, the"
-                f" graph {nodes} nodes"
-            )
-        if not self.law or ids.device.type != "cpu" or not ids.numel():
-            return
-        outside = (ids < 0) | (ids >= nodes)
-        if bool(outside.any()):
-            at = int(outside.nonzero()[0])
-            raise UsageError(
-                f"seeds holds the id {int(ids[at])} at position {at}; the graph's nodes are 0 to"
-                f" {nodes - 1}"
-            )
-        if ids.unique().numel() < ids.numel():
-            raise UsageError("seeds holds an id twice; every seed must be unique")
 
     def _key_of(self, epoch: int) -> int:
         epoch = whole("epoch", epoch, 0)
@@ -294,7 +208,7 @@ class Sampler(ABC):
 
     def as_pyg(
         self, edge_ids: Tensor | None = None, *, data: Any = None, **options: Any
-    ) -> PygSampler:
+    ) -> PygAdapter:
         """This sampler as a PyG ``BaseSampler``, for ``NodeLoader``.
 
         Each node is expanded once, as in PyG: the frontier is ``new`` unless ``build_sampler`` was
@@ -313,11 +227,11 @@ class Sampler(ABC):
             UnsupportedError: an option, or a sampler without the frontier ``new`` whose
                 ``cumulative`` frontier was not chosen in ``build_sampler``.
         """
-        from gnnbench.sampling.pyg_adapter import PygSampler
+        from gnnbench.sampling.pyg_adapter import PygAdapter
 
-        return PygSampler(self._with_default_frontier(NEW), edge_ids, data, **options)
+        return PygAdapter(_with_default_frontier(self, NEW), edge_ids, data, **options)
 
-    def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: Any) -> DglSampler:
+    def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: Any) -> DglAdapter:
         """This sampler as a DGL ``Sampler``, for ``dgl.dataloading.DataLoader``.
 
         The frontier is ``cumulative``, as in DGL, unless ``build_sampler`` was given one.
@@ -333,58 +247,25 @@ class Sampler(ABC):
             UnsupportedError: an option that the adapter does not have.
             MissingError: DGL is not installed.
         """
-        from gnnbench.sampling.dgl_adapter import DglSampler
+        from gnnbench.sampling.dgl_adapter import DglAdapter
 
-        return DglSampler(self, edge_ids, **prefetch)
-
-    def _with_default_frontier(self, frontier: str) -> Sampler:
-        """This sampler, or one built anew with ``frontier`` where the user has not chosen any."""
-        setting = self.setting
-        if setting.frontier_chosen or setting.frontier == frontier:
-            return self
-        if frontier not in self.frontiers:
-            raise UnsupportedError(
-                f"sampler '{self.name}' has no frontier '{frontier}': every node draws again at"
-                " each hop, so a batch may have an edge several times; give build_sampler"
-                f" frontier='{setting.frontier}' to accept that"
-            )
-        _, options = self._built_with
-        return type(self)(replace(setting, frontier=frontier), **options)
+        return DglAdapter(self, edge_ids, **prefetch)
 
     def close(self) -> None:
-        """Unlock what is locked of the host's memory; the sampler cannot be used after it."""
-        for copy in self._locked:
-            copy.close()
-        self._locked = []
-
-    def _place(self, tensor: Tensor, what: str) -> Tensor:
-        """``tensor`` where the setting wants the topology."""
-        setting = self.setting
-        if setting.topology != "uva":
-            return to_device(tensor, setting.sampled_on)
-        self._locked.append(LockedTensor(tensor.cpu(), setting.device, what))
-        return self._locked[-1].tensor
+        """Unlock the graph's host memory; the sampler cannot be used afterwards."""
+        self._placed.close()
 
 
-def _check_attributes(cls: type[Sampler]) -> None:
-    """Raise ``UsageError`` for a class attribute of a sampler that cannot be used."""
-    if not isinstance(cls.name, str) or not cls.name:
-        raise UsageError(f"{cls.__name__}.name must be a text that is not empty, not {cls.name!r}")
-    known = {"devices": ("cpu", "cuda"), "frontiers": FRONTIERS, "picks": PICKS}
-    for attribute, values in known.items():
-        given = getattr(cls, attribute)
-        if isinstance(given, str) or not given or not set(given) <= set(values):
-            raise UsageError(
-                f"sampler '{cls.name}': {attribute} must be a tuple of {', '.join(values)}, not"
-                f" {given!r}"
-            )
-    if not isinstance(cls.options, Mapping):
-        raise UsageError(f"sampler '{cls.name}': options must be a dict of name to Option")
-    for key, option in cls.options.items():
-        if not isinstance(option, Option) or option.name != key or not str(key).isidentifier():
-            raise UsageError(
-                f"sampler '{cls.name}': options[{key!r}] must be an Option of that name, which is"
-                " a Python identifier"
-            )
-        if isinstance(option.default, list | dict | set):
-            raise UsageError(f"sampler '{cls.name}': the default of '{key}' must be immutable")
+def _with_default_frontier(sampler: Sampler, frontier: str) -> Sampler:
+    """Return the sampler, rebuilt with ``frontier`` unless the user has chosen one."""
+    setting = sampler.setting
+    if setting.frontier_chosen or setting.frontier == frontier:
+        return sampler
+    if frontier not in sampler.frontiers:
+        raise UnsupportedError(
+            f"sampler '{sampler.name}' has no frontier '{frontier}': every node draws again at"
+            " each hop, so a batch may have an edge several times; give build_sampler"
+            f" frontier='{setting.frontier}' to accept that"
+        )
+    _, options = sampler._built_with
+    return type(sampler)(replace(setting, frontier=frontier), **options)

@@ -17,8 +17,9 @@ from gnnbench.datasets.graph import Graph
 from gnnbench.kernels.missing import native_missing
 from gnnbench.kernels.picks import WEIGHTED, PickSpec, all_fault
 from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
-from gnnbench.sampling.base import CUMULATIVE, TOPOLOGIES, Sampler, Setting
+from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.registry import sampler_class
+from gnnbench.sampling.setting import CUMULATIVE, TOPOLOGIES, Setting, check_options
 from gnnbench.validation.law import BY_WEIGHT
 
 WALK = (4, 3, 0.5)  # walks, steps and restart probability of PinSAGE as GNNLab runs it
@@ -78,7 +79,7 @@ def build_sampler(
     """
     cls = sampler_class(name)
     name = name if isinstance(name, str) else cls.name
-    cls.check_options(options)
+    check_options(cls, options)
     target = _device(cls, device)
     place = _topology(topology, target)
     sampled_on = "cpu" if place == "cpu" else target.type

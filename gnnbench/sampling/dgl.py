@@ -16,7 +16,7 @@ from gnnbench.core.minibatch import Batch, Block, Hop, Sizes, host_ids
 from gnnbench.core.missing import Missing
 from gnnbench.core.stage import option
 from gnnbench.kernels.dgl_import import dgl_missing, import_dgl
-from gnnbench.sampling.base import TOPOLOGIES
+from gnnbench.sampling.setting import TOPOLOGIES
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ class GraphEdges:
         return found
 
 
-class DglSampler(BlockSampler):
+class DglAdapter(BlockSampler):
     """A sampler for ``dgl.dataloading.DataLoader`` over a homogeneous graph.
 
     The topology is the sampler's own; the loader's graph, which must have the same edges, lends its

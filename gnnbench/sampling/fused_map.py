@@ -11,7 +11,8 @@ from gnnbench.kernels.fused import HighWater, fused_map
 from gnnbench.kernels.fused_async import AskedFusedMap, AskedState
 from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.arguments import seed_tensor, whole
-from gnnbench.sampling.base import Sampler, Setting
+from gnnbench.sampling.base import Sampler
+from gnnbench.sampling.setting import Setting
 
 
 class FusedMap(Sampler):

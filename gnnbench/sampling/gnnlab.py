@@ -7,7 +7,8 @@ from torch import Tensor
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
 from gnnbench.kernels.picks import PICKS
-from gnnbench.sampling.base import Sampler, Setting
+from gnnbench.sampling.base import Sampler
+from gnnbench.sampling.setting import Setting
 
 
 class GnnLab(Sampler):

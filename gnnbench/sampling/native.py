@@ -21,10 +21,11 @@ from gnnbench.core.stage import option
 from gnnbench.kernels import rng
 from gnnbench.kernels.missing import native_missing
 from gnnbench.kernels.picks import PICKS, WEIGHTED
-from gnnbench.sampling.base import TOPOLOGIES, Sampler
+from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.build import build_sampler
 from gnnbench.sampling.library_stage import LibraryStage
 from gnnbench.sampling.own_random import OwnStage
+from gnnbench.sampling.setting import TOPOLOGIES
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
 from gnnbench.validation import gate
 from gnnbench.validation.hops import digest

@@ -12,7 +12,8 @@ from gnnbench.core.option import Option
 from gnnbench.kernels.fused import HighWater
 from gnnbench.kernels.pgsampler import HUBS, WORKERS, TaskStats, pgsampler
 from gnnbench.kernels.picks import PICKS
-from gnnbench.sampling.base import Sampler, Setting
+from gnnbench.sampling.base import Sampler
+from gnnbench.sampling.setting import Setting
 
 FETCH_SIZE = Option(
     "fetch_size", 5, "tasks that a worker takes at once; 5 is the paper's", range(1, 33)

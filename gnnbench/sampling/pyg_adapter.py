@@ -49,7 +49,7 @@ class CooEdges:
         return self.src, self.dst
 
 
-class PygSampler(BaseSampler):
+class PygAdapter(BaseSampler):
     """A sampler for ``torch_geometric.loader.NodeLoader`` over a homogeneous ``Data``.
 
     ``SamplerOutput`` is in PyG's form as :func:`gnnbench.to_pyg` describes it, on the CPU, where
