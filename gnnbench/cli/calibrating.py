@@ -53,8 +53,8 @@ def calibrate(
             raise Stop("interrupted; nothing was calibrated", EXIT_INTERRUPTED) from None
     known, verified = found.calibration, found.verified
     if json:
-        told = None if verified is None else asdict(verified)
-        print_json({"run": str(found.folder), **known.to_json(), "verified": told})
+        verification = None if verified is None else asdict(verified)
+        print_json({"run": str(found.folder), **known.to_json(), "verified": verification})
         return
     print_table(
         f"{known.lives} lives of {known.name}, {plural(known.threads, 'thread')}; a pair starts in"

@@ -52,13 +52,13 @@ def compare(
     else:
         say(found.common)
         print()
-        part, told = compare_text.part(found), compare_text.remarks(found)
+        part, remarks = compare_text.part(found), compare_text.remarks(found)
         if part.width() > room():
             part = compare_text.part(found, narrow=True)
-            told = [compare_text.RATIOS, *compare_text.reasons(found), *told]
+            remarks = [compare_text.RATIOS, *compare_text.reasons(found), *remarks]
         for cut in part.fitted(room()):
             print_part(cut)
             print()
-        for line in told:
+        for line in remarks:
             say(line)
     raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)

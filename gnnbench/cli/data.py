@@ -241,8 +241,8 @@ def data_get(
         if json:
             print_json([source.model_dump() for source in downloads().values()])
             return
-        told = ("name", "host", "licence")
-        rows = [{key: getattr(source, key) for key in told} for source in downloads().values()]
+        shown = ("name", "host", "licence")
+        rows = [{key: getattr(source, key) for key in shown} for source in downloads().values()]
         print_table("to get", rows)
         return
     source = find(name)

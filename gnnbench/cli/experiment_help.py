@@ -1,4 +1,4 @@
-"""The help of a command on an experiment tells of the one that is named beside ``--help``."""
+"""Help of a command, with the profiles of the experiment on the command line."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.core.console import COLUMNS, print_json, print_table
 from gnnbench.core.errors import UsageError
 
-# Long texts, those told last in a table the first to go below it.
+# Columns of long texts. The last ones move below a table first.
 INFO = (
     "title", "paper", "summary", "description", "profiles", "missing", "stand-in", "get",
     "settings", "runs", "claims",

@@ -189,7 +189,7 @@ def _show_dry_run(request: Any, json: bool) -> None:
     if json:
         print_json({"experiment": request.experiment.name, "profile": request.profile, **found})
         return
-    # A cell is one line; equal work under several names is told by all of them.
+    # One line for each cell; equal work under several names shows all of them.
     named = labels({**r, "system": name} for r in found["cells"] for name in r["names"])
     groups: dict[str, list[dict[str, Any]]] = {}
     for r in found["cells"]:
@@ -212,8 +212,8 @@ def _show_dry_run(request: Any, json: bool) -> None:
     if any(r["epoch_is_cut"] for r in found["cells"]):
         say("epochs are cut to their first batches; -o max_batches=0 runs whole ones")
     for one in found["preparations"]:
-        told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
-        say(f"{one['dataset']} is prepared first: {taking(*told)}")
+        costs = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
+        say(f"{one['dataset']} is prepared first: {taking(*costs)}")
 
 
 def _estimated(cells: int, found: dict[str, Any]) -> str:
@@ -223,11 +223,11 @@ def _estimated(cells: int, found: dict[str, Any]) -> str:
     pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
     if not pairs:
         return f"{plural(cells, 'cell')}, of which none can run here"
-    told = f"{plural(cells, 'cell')} in {plural(pairs, 'comparison')}"
+    text = f"{plural(cells, 'cell')} in {plural(pairs, 'comparison')}"
     if unknown < pairs:
-        told += f"; roughly {seconds(found['estimated_time_s'])}"
-        told += f" and {binary(found['estimated_peak_bytes'])}"
-    return told + (f"; {unknown} of unknown size" if unknown else "")
+        text += f"; roughly {seconds(found['estimated_time_s'])}"
+        text += f" and {binary(found['estimated_peak_bytes'])}"
+    return text + (f"; {unknown} of unknown size" if unknown else "")
 
 
 def _show_run(

@@ -16,7 +16,7 @@ _PLAIN = {
 
 
 def sentence(error: Any) -> str:
-    """Of an error of the parser: what is wrong, what may be meant, and whose help tells more."""
+    """The sentence for a parser error: the fault, a suggestion, and the help to read."""
     context = getattr(error, "ctx", None)
     near = next(iter(getattr(error, "possibilities", None) or ()), "")
     text, _, hint = error.format_message().partition(". Did you mean ")

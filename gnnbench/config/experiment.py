@@ -10,10 +10,10 @@ say ``extends = "name"``: tables are merged, anything else is replaced, and the 
 is inherited gives way to what a definition says itself. An axis
 ``"<system>.<path>"`` varies a stage or a field of one system's recipe; ``pick`` and ``frontier``
 set all systems' samplers. ``until`` says how far an epoch goes. ``reference`` and ``compare``
-(couples measured beside one another, over and above the reference) name cells by what sets them
+(further pairs to compare) name cells by what sets them
 apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. ``[references]`` gives a system a
 reference of its own, which the plan adds: ``pyg = "baseline sampler.frontier=new"``. ``[accuracy]``
-states for a dataset the validation accuracy whose time is told where models are evaluated. Written
+states for a dataset the validation accuracy whose time is reported if models are evaluated. Written
 back resolved it is a definition again, with the same hash.
 """
 

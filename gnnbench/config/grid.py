@@ -24,7 +24,7 @@ DEFAULT = "default"  # of these: each sampler's own
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of a definition, those of one comparison beside each other, none twice.
+    """Distinct cells of a definition, those of one comparison next to each other.
 
     ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
     cell cannot run as asked; ``asked``: the id of the cell of every combination, in order;

@@ -26,8 +26,8 @@ HEAD = """\
 Printed by `python -m gnnbench.config.manual`; do not edit by hand.
 
 A definition (TOML) sets all of these; `-o KEY=VALUE` sets an axis, a key of `[measure]`,
-`reference`, or a field of a recipe for one run. Several values in a list are run one beside the
-other: `-o batch_size=[64,512]`, `-o 'fanouts=[[10,5],[15,10,5]]'`,
+`reference`, or a field of a recipe for one run. Several values in a list are all
+run: `-o batch_size=[64,512]`, `-o 'fanouts=[[10,5],[15,10,5]]'`,
 `-o 'baseline.sampler=[fused-map,fastsample]'`. A key is given once. `gnnbench list EXPERIMENT` has
 what one experiment makes of them.
 
@@ -101,8 +101,8 @@ def _systems() -> Iterator[tuple[str, str, str]]:
         found = find(name)
         recipe = found.what
         stages = recipe.stages() if isinstance(recipe, Recipe) and recipe.aggregate else {}
-        told = ", ".join(f"{kind}={spec.name}" for kind, spec in stages.items())
-        yield f"`{name}`", found.summary, told
+        stages_text = ", ".join(f"{kind}={spec.name}" for kind, spec in stages.items())
+        yield f"`{name}`", found.summary, stages_text
 
 
 def _stages(kind: str) -> Iterator[tuple[str, str]]:
