@@ -183,7 +183,7 @@ def test_a_graph_is_held_against_another_that_is_alike_in_all_else(tmp_path):
     found = verdict_of(asked, folder)
     (finding,) = found.findings
     assert finding.estimate.value == pytest.approx(0.22) and found.verdict == "holds"
-    turned = {"rows": {"dataset": "products"}, "beside_rows": {"dataset": "reddit"}}
+    turned = {"rows": {"dataset": "products"}, "versus_rows": {"dataset": "reddit"}}
     assert verdict_of(asked.model_copy(update=turned), folder).verdict == "refuted"
 
 
@@ -224,7 +224,7 @@ def test_what_is_left_of_a_gpu_s_memory_is_less_the_peak(tmp_path):
     )  # fmt: skip
     found = verdict_of(asked, folder)
     assert [f.estimate.value for f in found.findings] == [12e9] and found.verdict == "holds"
-    turned = {"rows": {"dataset": "mag"}, "beside_rows": {"dataset": "reddit"}}
+    turned = {"rows": {"dataset": "mag"}, "versus_rows": {"dataset": "reddit"}}
     assert verdict_of(asked.model_copy(update=turned), folder).verdict == "refuted"
 
 
@@ -277,7 +277,7 @@ def test_overlap_is_a_share_of_the_epoch_over_lives(tmp_path):
     )  # fmt: skip
     found = verdict_of(asked, folder)
     assert found.findings[0].estimate.value == pytest.approx(0.29) and found.verdict == "holds"
-    turned = {"of": asked.beside, "versus": asked.of}
+    turned = {"of": asked.versus, "versus": asked.of}
     assert verdict_of(asked.model_copy(update=turned), folder).verdict == "refuted"
 
 
@@ -344,10 +344,10 @@ def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"over": "seed", "by": "ratio", "along": "threads"}, "'over' makes one number of cells"),
-        ({"beside_rows": {"dataset": "mag"}}, "'beside_rows' are those of 'beside'"),
-        ({"along_with": ["dataset"]}, "'along_with' belongs to 'along'"),
-        ({"along": "seed threads", "by": "ratio"}, "'along' has a path"),
+        ({"over": "seed", "by": "ratio", "along": "threads"}, "'over' cannot be combined"),
+        ({"beside_rows": {"dataset": "mag"}}, "'versus_rows' requires 'versus'"),
+        ({"along_with": ["dataset"]}, "'along_with' requires 'along'"),
+        ({"along": "seed threads", "by": "ratio"}, "'along' takes one path"),
     ],
 )
 def test_fields_that_do_not_go_together_are_refused(fields, message):
