@@ -17,7 +17,7 @@ from gnnbench.kernels.streams import StreamOrder
 LAST_VERSION = 255  # 8 bits of a table's entry, native/include/gnnbench/fused_entry.h
 
 
-class AskedState:
+class SubmissionState:
     """What batches asked one after another are drawn with on a GPU; none of it is cleared between.
 
     ``memory``  uint8 on the GPU: tables and counters, laid out in
@@ -71,7 +71,7 @@ class AskedState:
         cls._left.append(sizes)
 
 
-class AskedFusedMap:
+class SubmittedFusedMap:
     """A batch that a GPU draws meanwhile; nothing waits for it before :meth:`read`.
 
     ``seeds`` are on the GPU, one at least; ``capacity`` of
@@ -95,7 +95,7 @@ class AskedFusedMap:
         batch: int,
         with_positions: bool,
         capacity: Sequence[int],
-        state: AskedState,
+        state: SubmissionState,
     ) -> None:
         self._work = (graph_indptr, graph_indices, seeds, fanouts)
         self._pick, self._frontier, self._with_positions = pick, frontier, with_positions
@@ -125,7 +125,7 @@ class AskedFusedMap:
     def __del__(self) -> None:
         sizes = getattr(self, "_sizes", None)
         if sizes is not None:
-            AskedState.leave(sizes)
+            SubmissionState.leave(sizes)
 
     def read(self) -> tuple[MiniBatch, list[int]]:
         """Wait for the sizes: the batch, and what it took as ``capacity`` has it; once.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ Topology = tuple[Tensor, Tensor]
 IDS = (torch.int32, torch.int64)
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     """``value`` as an int. Raises ``UsageError`` unless it is one of ``least`` to ``most``."""
     if type(value) is int:  # as good as always
         number = value
@@ -37,14 +36,14 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return number
 
 
-def yes_or_no(name: str, value: Any) -> bool:
+def yes_or_no(name: str, value: object) -> bool:
     """``value`` as a bool. Raises ``UsageError`` for another type."""
     if not isinstance(value, (bool, np.bool_)):
         raise UsageError(f"{name} must be True or False, not {value!r}")
     return bool(value)
 
 
-def fanout_list(fanouts: Any) -> tuple[int, ...]:
+def fanout_list(fanouts: object) -> tuple[int, ...]:
     """Neighbours per destination and hop.
 
     Raises ``UsageError`` unless each is 1 to 2^31 - 1, or -1: all neighbours.
@@ -60,14 +59,14 @@ def fanout_list(fanouts: Any) -> tuple[int, ...]:
     return tuple(_fanout(f"fanouts[{at}]", value) for at, value in enumerate(fanouts))
 
 
-def _fanout(name: str, value: Any) -> int:
+def _fanout(name: str, value: object) -> int:
     number = whole(name, value, ALL, 2**31 - 1)
     if number == 0:
         raise UsageError(f"{name} must be at least 1, or -1 for all neighbours, it is 0")
     return number
 
 
-def topology_of(graph: Any) -> Topology:
+def topology_of(graph: object) -> Topology:
     """``indptr`` and ``indices`` of a ``Graph`` or of a pair of tensors or arrays.
 
     Raises ``UsageError`` for anything else and for offsets that do not fit the ids.
@@ -91,7 +90,7 @@ def topology_of(graph: Any) -> Topology:
     return indptr, indices
 
 
-def _tensor(name: str, values: Any) -> Tensor:
+def _tensor(name: str, values: object) -> Tensor:
     if not isinstance(values, (Tensor, np.ndarray)):
         raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
     tensor = _dense(name, values if isinstance(values, Tensor) else _from_array(name, values))
@@ -129,7 +128,7 @@ def _dtype(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def seed_tensor(seeds: Any, device: torch.device) -> Tensor:
+def seed_tensor(seeds: object, device: torch.device) -> Tensor:
     """Seeds as an int32 or int64 tensor ``[n]`` on ``device``.
 
     Tensors of these types on any device, sequences of ints, and integer arrays are taken. Raises
@@ -157,7 +156,7 @@ def seed_tensor(seeds: Any, device: torch.device) -> Tensor:
     return seeds.to(device).contiguous()
 
 
-def weight_tensor(weights: Any, graph: Any) -> Tensor:
+def weight_tensor(weights: object, graph: object) -> Tensor:
     """Edge weights on the CPU: a tensor or array, or ``"graph"`` for those that are stored.
 
     Raises ``UsageError`` where there are none or they are no floating-point numbers; their values

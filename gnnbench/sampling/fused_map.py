@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.fused import HighWater, fused_map
-from gnnbench.kernels.fused_async import AskedFusedMap, AskedState
+from gnnbench.kernels.fused_async import SubmissionState, SubmittedFusedMap
 from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.arguments import seed_tensor, whole
 from gnnbench.sampling.base import Sampler
@@ -29,7 +29,7 @@ class FusedMap(Sampler):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._high_water = HighWater()
-        self._state: AskedState | None = None
+        self._state: SubmissionState | None = None
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
         """One dispatch for all hops."""
@@ -59,8 +59,8 @@ class FusedMap(Sampler):
         if not self.asks or not capacity or not seeds.numel():
             return self.sample(seeds, epoch, batch)
         if self._state is None:
-            self._state = AskedState(self._sampled_on)
-        asked = AskedFusedMap(
+            self._state = SubmissionState(self._sampled_on)
+        asked = SubmittedFusedMap(
             self._indptr,
             self._indices,
             seed_tensor(seeds, self._sampled_on),

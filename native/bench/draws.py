@@ -25,7 +25,7 @@ from torch import Tensor
 
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.fused import HighWater, fused_map
-from gnnbench.kernels.fused_async import AskedFusedMap, AskedState
+from gnnbench.kernels.fused_async import SubmissionState, SubmittedFusedMap
 from gnnbench.kernels.library import load_native
 from gnnbench.kernels.pgsampler import pgsampler
 from gnnbench.kernels.picks import PickSpec
@@ -98,8 +98,8 @@ class Asked:
             "pick": PickSpec.of("floyd"), "frontier": "cumulative", "key": KEY,
             "with_positions": False,
         }  # fmt: skip
-        self._mark, self._state = HighWater(), AskedState("cuda")
-        self._flying: deque[AskedFusedMap] = deque()
+        self._mark, self._state = HighWater(), SubmissionState("cuda")
+        self._flying: deque[SubmittedFusedMap] = deque()
         self.edges = 0
         for i in range(3):
             self._mark.see(fused_map(*graph, seeds[i], [15, 10, 5], batch=i, **self._how)[1])
@@ -112,7 +112,7 @@ class Asked:
             self.edges = drawn.sampled_edges
         seeds = self._seeds[i % len(self._seeds)]
         how = {**self._how, "capacity": self._mark.capacity, "state": self._state}
-        self._flying.append(AskedFusedMap(*self._graph, seeds, [15, 10, 5], batch=i, **how))
+        self._flying.append(SubmittedFusedMap(*self._graph, seeds, [15, 10, 5], batch=i, **how))
 
 
 def bench_asked(options: argparse.Namespace, graph: Graph, out: Report) -> None:

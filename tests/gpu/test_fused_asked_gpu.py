@@ -7,7 +7,7 @@ from gpu_graphs import skewed
 
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.kernels.fused import HighWater, fused_map
-from gnnbench.kernels.fused_async import LAST_VERSION, AskedFusedMap, AskedState
+from gnnbench.kernels.fused_async import LAST_VERSION, SubmissionState, SubmittedFusedMap
 from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.sampler import hop_by_hop
 from gnnbench.measure.timeline import Timeline
@@ -25,10 +25,10 @@ def expected_of(csc, seeds, batch, pick, frontier):
 
 
 def asked(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative", state=None):
-    return AskedFusedMap(
+    return SubmittedFusedMap(
         csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), FANOUTS, pick=PickSpec.of(pick),
         frontier=frontier, key=5, batch=batch, with_positions=True, capacity=capacity,
-        state=state or AskedState("cuda"),
+        state=state or SubmissionState("cuda"),
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
             frontier=frontier, key=5, batch=batch,
         )  # fmt: skip
         mark.see(took)
-    state = AskedState("cuda")
+    state = SubmissionState("cuda")
     waiting = [
         asked(csc, seeds, n, mark.capacity, spec, frontier, state) for n, seeds in enumerate(parts)
     ]
@@ -79,7 +79,7 @@ def check(csc, seeds, batch, one):
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_versions_begin_again(dtype):
     csc = skewed(300, dtype, seed=3, top=50)
-    state, order = AskedState("cuda"), torch.randperm(300).to(dtype)
+    state, order = SubmissionState("cuda"), torch.randperm(300).to(dtype)
     for first in range(0, LAST_VERSION + 60, 10):  # ten at a time, most of the nodes in each
         parts = [order[(first + n) % 290 : (first + n) % 290 + 10] for n in range(10)]
         waiting = [asked(csc, p, first + n, ROOM, state=state) for n, p in enumerate(parts)]
@@ -91,7 +91,7 @@ def test_versions_begin_again(dtype):
 def test_layouts_change_with_the_number_of_seeds():
     # As at the end of an epoch; then the table of one batch lies where the counters of another do.
     csc = skewed(3000, torch.int32, seed=3, top=500)
-    state, room = AskedState("cuda"), [3000, 20_000, 3000, 40_000, 3000, 60_000]
+    state, room = SubmissionState("cuda"), [3000, 20_000, 3000, 40_000, 3000, 60_000]
     for batch in range(60):
         seeds = torch.arange(batch, 3000, 7 if batch % 5 else 400, dtype=torch.int32)
         check(csc, seeds, batch, asked(csc, seeds, batch, room, state=state))
@@ -99,7 +99,7 @@ def test_layouts_change_with_the_number_of_seeds():
 
 def test_capacities_change_and_streams_do():
     csc = skewed(3000, torch.int32, seed=3, top=500)
-    state, streams = AskedState("cuda"), [torch.cuda.Stream() for _ in range(2)]
+    state, streams = SubmissionState("cuda"), [torch.cuda.Stream() for _ in range(2)]
     rooms = ([310, 900, 2000, 9000, 3000, 20_000], ROOM, [400, 9000, 3000, 20_000, 3000, 40_000])
     waiting = []
     for batch in range(24):
@@ -115,7 +115,7 @@ def test_capacities_change_and_streams_do():
 
 def test_a_batch_after_one_that_is_wrong_or_dropped():
     csc = skewed(300, torch.int32, seed=3, top=50)
-    state, seeds = AskedState("cuda"), torch.arange(20, dtype=torch.int32)
+    state, seeds = SubmissionState("cuda"), torch.arange(20, dtype=torch.int32)
     for batch in range(12):
         wrong = asked(csc, torch.tensor([5, 5], dtype=torch.int32), 0, ROOM, state=state)
         small = asked(csc, seeds, batch, [20, 3, 25, 4, 30, 5], state=state)
@@ -124,7 +124,7 @@ def test_a_batch_after_one_that_is_wrong_or_dropped():
         with pytest.raises(UsageError, match="seeds holds an id twice"):
             wrong.read()
         with pytest.raises(UsageError, match="fanout must be at least 1"):
-            AskedFusedMap(
+            SubmittedFusedMap(
                 csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), [0], pick=PickSpec.of("floyd"),
                 frontier="new", key=5, batch=0, with_positions=True, capacity=ROOM[:2], state=state,
             )  # fmt: skip
