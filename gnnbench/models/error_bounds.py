@@ -1,10 +1,9 @@
-"""Values with bounds of how far a right float32 computation may be from them."""
+"""Values with bounds on the error of a correct float32 computation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,7 +31,7 @@ def error_factor(terms: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Bounded:
-    """float64 ``value`` ``[n, ...]`` that computes like a tensor, and says what it is worth.
+    """float64 ``value`` ``[n, ...]`` that computes like a tensor and carries its error bound.
 
     Linear maps are gathered up: a value is a sum, in any order, of terms whose magnitudes add up to
     ``size`` ``[n, ...]``, with at most ``terms`` ``[n]`` roundings on the way of one; ``error``
@@ -69,7 +68,7 @@ class Bounded:
         return self.value.shape
 
     def bound(self) -> Tensor:
-        """How far float32 may be off."""
+        """Bound of the float32 error, elementwise."""
         own = error_factor(self.terms).reshape(-1, *[1] * (self.value.dim() - 1))
         return self.error + own * self.size
 
@@ -87,7 +86,7 @@ class Bounded:
         """Rows of nodes 0 to n - 1, all 0."""
         return replace(Bounded.exact(torch.zeros(shape)), again=self.again)
 
-    def __getitem__(self, rows: Any) -> Bounded:
+    def __getitem__(self, rows: Tensor | slice) -> Bounded:
         """Some of the rows; each is still its node's."""
         return Bounded(
             self.value[rows], self.error[rows], self.size[rows], self.terms[rows],
@@ -152,14 +151,14 @@ class Bounded:
 
     def __mul__(self, other: Bounded | Tensor | float) -> Bounded:
         if isinstance(other, Bounded):
-            return self._product(other)
+            return _product(self, other)
         factor = torch.as_tensor(other, dtype=torch.float64)
         return self._scaled(factor, 1)
 
     def __truediv__(self, other: Bounded | Tensor) -> Bounded:
-        return self._quotient(other) if isinstance(other, Bounded) else self._scaled(
-            1 / other, DIVISION
-        )  # fmt: skip
+        if isinstance(other, Bounded):
+            return _quotient(self, other)
+        return self._scaled(1 / other, DIVISION)
 
     def _scaled(self, factor: Tensor, roundings: int) -> Bounded:
         size = factor.abs()
@@ -193,7 +192,7 @@ class Bounded:
 
     # What is not linear.
 
-    def _anew(self, value: Tensor, error: Tensor, others: Sequence[Bounded] = ()) -> Bounded:
+    def _restart(self, value: Tensor, error: Tensor, others: Sequence[Bounded] = ()) -> Bounded:
         error = error.nan_to_num(UNBOUNDED).clamp_max(UNBOUNDED)
         doubt = self.doubt
         for other in others:
@@ -209,35 +208,39 @@ class Bounded:
         crossed = (self.value.abs() <= bound) & (bound > 0)
         rows = crossed.flatten(1).any(1)
         self.again[self.nodes[rows]] = True
-        found = self._anew(self.value.relu(), bound * ((self.value > 0) | crossed))
-        return replace(found, doubt=self.doubt | rows)
+        result = self._restart(self.value.relu(), bound * ((self.value > 0) | crossed))
+        return replace(result, doubt=self.doubt | rows)
 
     def exp(self) -> Bounded:
         """Of values of moderate size."""
         value = self.value.exp()
-        return self._anew(value, value * (torch.expm1(self.bound()) + FUNCTION * UNIT_ROUNDOFF))
+        return self._restart(value, value * (torch.expm1(self.bound()) + FUNCTION * UNIT_ROUNDOFF))
 
     def norm(self, dim: int, keepdim: bool) -> Bounded:
         """In the l2 norm, of whole rows."""
         assert dim == 1 and keepdim
         value = self.value.norm(dim=1, keepdim=True)
         terms = torch.full_like(value, float(self.shape[1] + FUNCTION))
-        return self._anew(
+        return self._restart(
             value, self.bound().norm(dim=1, keepdim=True) + error_factor(terms) * value
         )
 
     def clamp_min(self, least: float) -> Bounded:
         """It moves no two values apart."""
-        return self._anew(self.value.clamp_min(least), self.bound())
+        return self._restart(self.value.clamp_min(least), self.bound())
 
-    def _product(self, other: Bounded) -> Bounded:
-        value, mine, theirs = self.value * other.value, self.bound(), other.bound()
-        error = self.value.abs() * theirs + mine * (other.value.abs() + theirs)
-        return self._anew(value, error + UNIT_ROUNDOFF * (value.abs() + error), [other])
 
-    def _quotient(self, other: Bounded) -> Bounded:
-        value, mine, theirs = self.value / other.value, self.bound(), other.bound()
-        least = (other.value.abs() - theirs).clamp_min(0)
-        error = (mine + value.abs() * theirs) / least
-        error = error.where(self.value.abs() + mine > 0, 0.0)  # 0 by anything
-        return self._anew(value, error + DIVISION * UNIT_ROUNDOFF * value.abs(), [other])
+def _product(a: Bounded, b: Bounded) -> Bounded:
+    """Elementwise product; the bound includes the product of both errors."""
+    value, a_bound, b_bound = a.value * b.value, a.bound(), b.bound()
+    error = a.value.abs() * b_bound + a_bound * (b.value.abs() + b_bound)
+    return a._restart(value, error + UNIT_ROUNDOFF * (value.abs() + error), [b])
+
+
+def _quotient(a: Bounded, b: Bounded) -> Bounded:
+    """Elementwise quotient; unbounded where the divisor may be 0 and the dividend is not."""
+    value, a_bound, b_bound = a.value / b.value, a.bound(), b.bound()
+    least = (b.value.abs() - b_bound).clamp_min(0)
+    error = (a_bound + value.abs() * b_bound) / least
+    error = error.where(a.value.abs() + a_bound > 0, 0.0)  # 0 divided by anything
+    return a._restart(value, error + DIVISION * UNIT_ROUNDOFF * value.abs(), [b])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
         number = value
     else:
         try:
-            if isinstance(value, (bool, np.bool_)):
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
                 raise TypeError
             number = operator.index(value)
         except TypeError:
