@@ -1,4 +1,4 @@
-"""How another process runs this very source, and ends with the one that started it."""
+"""Run this source tree in another process, and end that process with its parent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
-# The package alone becomes known there, not what lies beside it: the environment's own packages
-# are all that is found, and a gnnbench of its own is passed over, also an editable one, which has a
-# finder for each of its modules. Neither is the working folder searched: it would hide the package
-# whose versions are compared.
+# Only this package becomes importable there, not the packages installed next to it. A gnnbench of
+# the other environment is skipped, also an editable one, which has a finder for each module. The
+# working folder is not searched: it could hide the package whose versions are compared.
 _KNOWN = """\
 import sys
 from importlib.machinery import PathFinder
@@ -38,17 +37,17 @@ sys.meta_path.insert(0, Suite)
 
 
 def bootstrap(module: str) -> str:
-    """Program that calls ``main`` of a module of the package whose folder is its first argument."""
+    """Program text that calls ``main`` of a module; its first argument is the package's folder."""
     return f"{_KNOWN}from {module} import main\nmain()\n"
 
 
 def command(python: str | Path, module: str) -> list[str]:
-    """How a Python runs ``main`` of a module of this source, its arguments still to come."""
+    """Command that runs ``main`` of a module of this source; append the module's arguments."""
     return [str(python), "-c", bootstrap(module), str(PACKAGE)]
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the thread that started this process ends; ``parent`` is its process."""
+    """Have the kernel kill this process when its parent ends; ``parent`` is the parent's pid."""
     ctypes.CDLL(None, use_errno=True).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the call above
+    if os.getppid() != parent:  # the parent ended before the call above
         os._exit(1)

@@ -1,4 +1,4 @@
-"""One cell of an experiment: everything that decides what a worker runs."""
+"""A cell of an experiment: all settings that decide what a worker runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Until(IntEnum):
-    """How far an epoch goes; each includes what comes before it."""
+    """The last phase of an epoch; each includes the phases before it."""
 
     SAMPLE = 0
     MEMORY_IO = 1
@@ -20,29 +20,29 @@ class Until(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it is typed and written: ``sample``, ``memory_io``, ``compute``."""
+        """Spelling in definitions and tables: ``sample``, ``memory_io``, ``compute``."""
         return self.name.lower()
 
     @classmethod
     def of(cls, word: str) -> Until:
-        """From its word."""
+        """From its spelling. Raises ``KeyError`` for an unknown one."""
         return cls[word.upper()]
 
 
-PHASES = tuple(u.word for u in Until)  # an epoch that goes until X runs the phases up to X
+PHASES = tuple(u.word for u in Until)  # in order
 
 
 def phases(until: str) -> tuple[str, ...]:
-    """The phases of an epoch that goes ``until``, in order."""
+    """The phases up to and including ``until``, in order."""
     return PHASES[: Until.of(until) + 1]
 
 
-# Metadata of a field that was added after the first ids: ids leave it out at its default. Every new
-# field of a cell or of a stage carries it, so that ids of earlier results stay.
+# Metadata of fields added after the first ids: ids omit them at their default, so that earlier ids
+# stay valid. Every new field of a cell or stage carries it.
 ADDED: Mapping[str, bool] = {"added": True}
-IMPLEMENTATION = "implementation"  # key of a stage's number in a recipe; 1 is left out
+IMPLEMENTATION = "implementation"  # key of a stage's number in a recipe; 1 is omitted
 
-# Spellings that ids hash. They never change: where a name in the code changes, change the key.
+# Spellings that ids hash. Values never change; where a name in the code changes, change the key.
 SPELLED: Mapping[str, str] = {
     "system": "system", "dataset": "dataset", "model": "model", "until": "until",
     "device": "device", "batch_size": "batch_size", "fanouts": "fanouts", "hidden": "hidden",
@@ -51,7 +51,7 @@ SPELLED: Mapping[str, str] = {
     "replica": "replica", "env": "env", "evaluate": "evaluate", "gpus": "gpus",
     "jitter": "jitter",
 }  # fmt: skip
-# The same for names and values that differ from what ids hash: ``KIND`` of a stage, ``KIND=NAME``,
+# Names and values whose spelling differs from the hashed one: ``KIND`` of a stage, ``KIND=NAME``,
 # ``KIND.FIELD`` and ``KIND.FIELD=VALUE`` (a stage inside a stage counts as its kind), and
 # ``FIELD=VALUE`` of a cell. ``{"order=default": "as-drawn"}`` renames a stage and keeps its ids.
 RENAMED: Mapping[str, str] = {}
@@ -61,18 +61,22 @@ RENAMED: Mapping[str, str] = {}
 class Cell:
     """A single (system, dataset, model, parameters) combination.
 
-    ``fanouts`` go from the seeds outwards, -1 is all neighbours; without any a batch is its seeds,
-    and an epoch gathers their rows. ``until`` is how far an epoch goes: ``sample``, ``memory_io``
-    or ``compute``; without compute ``model`` is ``""`` and ``hidden`` and ``learning_rate`` are 0.
-    ``device`` is ``cpu`` or ``cuda``. ``recipe`` is the system's resolved recipe as plain values,
-    stage by stage (``{"sampler": {"name": "fused-map", ...}, ...}``), without the stages that
-    ``until`` leaves out; of a system with an epoch loop of its own (``composed`` is false) its
-    options. ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says
-    so. ``replica`` tells equal cells apart that are to be measured against one another. ``env``
-    names the Python environment that the worker runs in, "" the run's own. ``gpus``: of a process;
-    several are ranks of a schedule, and the grid refuses them. ``evaluate``: after each epoch the
-    model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at all.
-    ``jitter``: a seed by which the first weights differ by float32 rounding, 0 for none.
+    ``fanouts``      from the seeds outwards; -1 is all neighbours. Empty: an epoch gathers the rows
+                     of its seeds.
+    ``until``        last phase: ``sample``, ``memory_io`` or ``compute``. Without compute ``model``
+                     is ``""``, and ``hidden`` and ``learning_rate`` are 0.
+    ``device``       ``cpu`` or ``cuda``
+    ``recipe``       the resolved recipe as plain values, by stage
+                     (``{"sampler": {"name": "fused-map", ...}, ...}``), without stages of phases
+                     after ``until``. For a system with a custom epoch loop (``composed`` is false):
+                     its options.
+    ``max_batches``  batches after which an epoch stops; 0 runs the whole epoch
+    ``replica``      distinguishes equal cells that are compared with each other
+    ``env``          Python environment of the worker; ``""`` is the environment of the run
+    ``gpus``         GPUs of a process; ranks of a schedule are separate processes
+    ``evaluate``     neighbours for the evaluation after each epoch: ``sampled`` (by the fanouts) or
+                     ``all``; ``""`` skips it
+    ``jitter``       seed of a float32 rounding error added to the initial weights; 0 adds none
     """
 
     experiment: str
@@ -96,19 +100,18 @@ class Cell:
     gpus: int = field(default=1, metadata=ADDED)
     jitter: int = field(default=0, metadata=ADDED)
 
-    @cached_property  # every look at a sample asks for it
+    @cached_property  # computed once, because each sample reads it
     def id(self) -> str:
-        """Content hash of the work, 12 hex digits: not of the experiment that asks for it.
+        """Content hash of the work, 12 hex digits; the experiment's name is not part of it.
 
-        What a composed system does is in its recipe, so that equal recipes are one cell under
-        whatever name.
+        Systems with equal recipes have the same id, whatever their names.
         """
         return hashlib.sha256(self.hashed_text.encode()).hexdigest()[:12]
 
     @property
     def hashed_text(self) -> str:
         """The JSON text whose hash is the id, in the spellings of ``SPELLED`` and ``RENAMED``."""
-        found: dict[str, Any] = {}
+        hashed: dict[str, Any] = {}
         for known in fields(self):
             value = getattr(self, known.name)
             if known.name == "experiment" or (known.name == "system" and self.composed):
@@ -116,31 +119,31 @@ class Cell:
             if ADDED.items() <= known.metadata.items() and value == known.default:
                 continue
             if known.name == "recipe":
-                found[SPELLED[known.name]] = {
+                hashed[SPELLED[known.name]] = {
                     _spelled(kind, kind): _frozen(kind, one) for kind, one in value.items()
                 }
             else:
-                found[SPELLED[known.name]] = _frozen(known.name, value)
-        return json.dumps(found, sort_keys=True, default=list)
+                hashed[SPELLED[known.name]] = _frozen(known.name, value)
+        return json.dumps(hashed, sort_keys=True, default=list)
 
     @property
     def who(self) -> str:
-        """The system, and its environment where that is another."""
+        """The system's name, and its environment unless it is the run's."""
         return f"{self.system} env={self.env}" if self.env else self.system
 
     @property
     def goes_until(self) -> Until:
-        """``until`` as a value that compares."""
+        """``until`` as an ordered value."""
         return Until.of(self.until)
 
     @property
     def gathers(self) -> bool:
-        """Whether an epoch gathers the rows of its seeds, and nothing else."""
+        """Whether an epoch only gathers the rows of its seeds."""
         return not self.fanouts
 
     @property
     def trains(self) -> bool:
-        """Whether an epoch computes."""
+        """Whether an epoch includes compute."""
         return self.goes_until is Until.COMPUTE
 
     @classmethod
@@ -161,23 +164,23 @@ def _frozen(path: str, value: Any) -> Any:
     if not isinstance(value, dict) or "name" not in value:
         return value
     kind = path.partition(".")[0]
-    found: dict[str, Any] = {"name": _frozen(kind, value["name"])}
+    stage: dict[str, Any] = {"name": _frozen(kind, value["name"])}
     for key, inner in value.items():
         if key != "name":
-            found[_spelled(f"{kind}.{key}", key)] = _frozen(f"{kind}.{key}", inner)
-    return found
+            stage[_spelled(f"{kind}.{key}", key)] = _frozen(f"{kind}.{key}", inner)
+    return stage
 
 
 def implementations(recipe: Mapping[str, Any]) -> dict[str, int]:
     """Implementation numbers other than 1, by the path of the stage: ``{"features.table": 2}``."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for path, value in recipe.items():
         if isinstance(value, Mapping):
             inner = {k: v for k, v in value.items() if k != "name"}
             if IMPLEMENTATION in inner:
-                found[path] = inner.pop(IMPLEMENTATION)
-            found |= {f"{path}.{k}": v for k, v in implementations(inner).items()}
-    return found
+                numbers[path] = inner.pop(IMPLEMENTATION)
+            numbers |= {f"{path}.{k}": v for k, v in implementations(inner).items()}
+    return numbers
 
 
 def settings(stage: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,14 +191,14 @@ def settings(stage: Mapping[str, Any]) -> dict[str, Any]:
 def flat(recipe: dict[str, Any]) -> dict[str, Any]:
     """A resolved recipe by paths: ``{"sampler": "fused-map", "sampler.pick": "floyd", ...}``.
 
-    A field that is a stage is listed as a stage is: ``"features.table": "cache"``, then
-    ``"features.table.ratio": 0.1``. Implementation numbers are no settings and are left out.
+    A nested stage is listed like a stage: ``"features.table": "cache"``, then
+    ``"features.table.ratio": 0.1``. Implementation numbers are omitted.
     """
-    found: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
     for stage, value in recipe.items():
         if not isinstance(value, dict):
-            found[stage] = value
+            by_path[stage] = value
             continue
-        found[stage] = value["name"]
-        found |= {f"{stage}.{k}": v for k, v in flat(settings(value)).items()}
-    return found
+        by_path[stage] = value["name"]
+        by_path |= {f"{stage}.{k}": v for k, v in flat(settings(value)).items()}
+    return by_path

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
 
     from gnnbench.analysis.table_layout import Part
 
-COLUMNS = 80  # of what is piped, and of a terminal that does not say
-
-
-NARROWEST = 20  # columns that a terminal is taken to have at least
+COLUMNS = 80  # width of piped output, and of a terminal of unknown width
+NARROWEST = 20  # smallest width assumed for a terminal
 
 
 def print_json(value: Any) -> None:
@@ -28,10 +26,10 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()) -> None:
-    """Rows as a table without its empty columns.
+    """Print rows as a table without empty columns.
 
-    Where it would not fit, columns of ``info`` are told below it, the last of them first; where
-    that is not enough, rows stand one below the other, so that nothing is cut.
+    Columns of ``info`` move below a table that is too wide, the last one first. If it is still too
+    wide, each row is printed as a list of its values. Nothing is cut.
     """
     if not rows:
         return
@@ -69,7 +67,7 @@ def _table(names: Sequence[str], lines: Sequence[dict[str, str]]) -> Table:
 
 
 def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]]) -> None:
-    """Long texts in lines of their own, each after the row's name."""
+    """Print long texts as separate lines, each after its row's name."""
     for name in names:
         for line in lines:
             if line.get(name):
@@ -78,7 +76,7 @@ def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]])
 
 
 def cell_text(value: Any) -> str:
-    """A value as a table has it: lists and the keys of tables joined, nothing as nothing."""
+    """A value as table text: lists and keys of mappings joined, None as an empty text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple | Mapping):
@@ -87,7 +85,7 @@ def cell_text(value: Any) -> str:
 
 
 def _console() -> Console:
-    """As wide as the terminal; without one as wide as the text, so that nothing is cut."""
+    """Console of the terminal's width; unlimited for piped output, so that nothing is cut."""
     from gnnbench.core import terminal
 
     console = terminal.console()
@@ -99,13 +97,13 @@ def _console() -> Console:
 
 
 def room() -> int:
-    """Columns of the terminal; 80 of what is piped."""
+    """Width of the terminal in columns; 80 for piped output."""
     console = _console()
     return console.width if console.is_terminal else COLUMNS
 
 
 def fits_terminal(table: Table) -> bool:
-    """Whether a table is no wider than there is room."""
+    """Whether a table fits the width of the terminal."""
     from rich.measure import Measurement
 
     console = _console()
@@ -119,7 +117,7 @@ def print_rich(table: Table) -> None:
 
 
 def say(text: str) -> None:
-    """A sentence on standard output, in lines that are no wider than there is room."""
+    """Print a sentence, wrapped to the width of the terminal."""
     from gnnbench.core.text import printable
     from gnnbench.core.units import wrapped
 

@@ -1,6 +1,6 @@
-"""Errors a user can meet; each carries the exit code that the command line documents.
+"""Errors shown to users; each has the documented exit code of the command line.
 
-The message is one sentence: what is wrong and what to do about it.
+A message says what is wrong and what to do, in one or two sentences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXIT_INCORRECT = 4
 EXIT_REGRESSION = 5
 EXIT_MISSING = 6
 EXIT_INTERRUPTED = 130
-# How libraries say it, in small letters.
+# Texts of libraries' errors, in lower case.
 HOST_MEMORY = (
     "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
     "failed to map segment",  # the loader of shared libraries
@@ -34,23 +34,23 @@ GPU_MEMORY = (
 
 
 class GnnbenchError(Exception):
-    """Base of every error that is told to the user without a traceback."""
+    """Base of all errors that are shown to the user without a traceback."""
 
     exit_code: ClassVar[int] = EXIT_INTERNAL
 
 
 class UsageError(GnnbenchError):
-    """A name, option, definition or folder that cannot be used as given."""
+    """A name, option, definition or folder is invalid."""
 
     exit_code = EXIT_USAGE
 
 
 class OutputError(UsageError):
-    """Standard output or error that cannot be written, such as one on a full disk."""
+    """Standard output or error cannot be written, for example because the disk is full."""
 
 
 class SettingError(UsageError):
-    """The value of an axis, of ``SYSTEM.PATH`` or of another ``key`` that cannot be as it is."""
+    """The value of ``key`` is invalid: an axis, ``SYSTEM.PATH`` or another key."""
 
     def __init__(self, message: str, key: str) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class SettingError(UsageError):
 
 @contextmanager
 def setting(key: str) -> Iterator[None]:
-    """Say of a ``UsageError`` that the value of ``key`` is at fault.
+    """Attribute a ``UsageError`` of the block to the value of ``key``.
 
     ``key``: an axis, ``SYSTEM.PATH`` or a key of the definition.
     """
@@ -78,44 +78,44 @@ class CellsFailedError(GnnbenchError):
 
 
 class MissingError(GnnbenchError):
-    """A backend or a dataset is not there, or is there and unusable."""
+    """A backend or dataset is missing or unusable."""
 
     exit_code = EXIT_MISSING
 
 
 class DataError(MissingError):
-    """A dataset that is there but broken: truncated, flipped, out of range, of the wrong type."""
+    """A dataset is damaged: truncated, altered, out of range or of a wrong type."""
 
 
 class NoGraphError(MissingError):
-    """There is no prepared graph where one is expected; a cell's status is ``missing_data``."""
+    """No prepared graph in the expected folder; the cell's status is ``missing_data``."""
 
 
 class GpuMemoryError(GnnbenchError):
-    """What was asked for does not fit into the GPU's memory; a cell's status is ``oom_gpu``."""
+    """GPU memory is exhausted; the cell's status is ``oom_gpu``."""
 
     exit_code = EXIT_CELLS_FAILED
 
 
 class HostMemoryError(GnnbenchError, MemoryError):
-    """The host's memory is short, or cannot be locked; a cell's status is ``oom_host``."""
+    """Host memory is exhausted or cannot be page-locked; the cell's status is ``oom_host``."""
 
     exit_code = EXIT_CELLS_FAILED
 
 
 class UnsupportedError(UsageError):
-    """A system cannot do what was asked of it; in a run this is a row, not an end."""
+    """A system does not support a setting; in a run this becomes a row."""
 
 
 def lacks_host_memory(error: BaseException) -> bool:
-    """Whether an error says that the host's memory is short, whosever error it is."""
+    """Whether an error of any library reports exhausted host memory."""
     if isinstance(error, GpuMemoryError):
         return False
     return isinstance(error, MemoryError) or _says(error, HOST_MEMORY)
 
 
 def lacks_gpu_memory(error: BaseException) -> bool:
-    """Whether an error says that a GPU's memory is exhausted, whosever error it is."""
+    """Whether an error of any library reports exhausted GPU memory."""
     known = isinstance(error, GpuMemoryError) or type(error).__name__ == "OutOfMemoryError"
     return known or _says(error, GPU_MEMORY)
 

@@ -1,7 +1,7 @@
-"""The fault that a check raises: what a system computes differs from what it should compute."""
+"""Error of a correctness check."""
 
 from __future__ import annotations
 
 
 class Fault(Exception):
-    """What a gate found; its text is the reason of the row."""
+    """A system's result differs from the reference; the text becomes the row's reason."""

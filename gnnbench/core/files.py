@@ -1,4 +1,4 @@
-"""Write a run's files: records appended and synced one by one, whole files replaced atomically."""
+"""Write files of a run: journals are synced record by record, other files replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPORARY = ".tmp-"
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its name when the block ends well."""
+    """A temporary path in the same folder, renamed to ``path`` if the block succeeds."""
     handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
@@ -43,7 +43,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """JSON values: NaN and infinities become null, paths text."""
+    """Convert to JSON values: NaN and infinities become null, paths become text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
 class Journal:
     """An append-only file of JSON lines; each line is on the disk when ``append`` returns.
 
-    A line torn by a kill is cut off when the journal is opened again.
+    Opening a journal removes an incomplete last line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,7 +70,7 @@ class Journal:
         before = self._file.tell()
         try:
             left = memoryview(line)
-            while left:  # a full disk takes a part first
+            while left:  # a nearly full disk accepts only a part
                 left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError:
@@ -91,7 +91,7 @@ def _cut_torn_line(path: Path) -> None:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """All whole records of a journal; an absent file holds none."""
+    """All complete records of a journal; none if the file does not exist."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
@@ -99,7 +99,7 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed process left half-written in ``folder``."""
+    """Remove temporary files that a killed process left in ``folder``."""
     for path in folder.glob(f"{TEMPORARY}*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -108,7 +108,7 @@ def sweep(folder: Path) -> None:
 
 
 def ensure_folder(path: Path) -> None:
-    """Make a folder and prove that it can be written to. Raises ``UsageError``."""
+    """Create a folder and check that it is writable. Raises ``UsageError``."""
     with _writing_to(path):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -116,7 +116,7 @@ def ensure_folder(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Prove that ``ensure_folder`` would succeed, and leave nothing. Raises ``UsageError``."""
+    """Check that ``ensure_folder`` would succeed, without creating it. Raises ``UsageError``."""
     with _writing_to(path):
         if path.exists():
             ensure_folder(path)

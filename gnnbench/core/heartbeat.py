@@ -1,4 +1,4 @@
-"""How ranks of one host show each other that they get on: a line each in memory that all map."""
+"""Heartbeats of the ranks of one host, in a shared-memory table with one row per rank."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gnnbench.measure.timeline import Timeline
 
-TICK_S = 0.2  # between looks
-NAME = "gnnbench:ranks"  # of the memory, as /proc shows it
-# What a rank does: it waits for a word; it works, by whatever the kernel counts of it; it runs
-# batches, each phase of one within ``gnnbench.core.process_activity.SILENCE_S``.
+TICK_S = 0.2  # polling interval
+NAME = "gnnbench:ranks"  # name of the memory in /proc
+# State of a rank: it waits for a command; it works, by the kernel's counters; it runs batches,
+# each phase within ``gnnbench.core.process_activity.SILENCE_S``.
 RESTS, WORKS, RUNS = 0.0, 1.0, 2.0
 _DOES, _MOVED, _WAITS = range(3)
 _WIDTH = 3
 
 
 class Board:
-    """The lines of all ranks: what each does, when it last got on (s of CLOCK_MONOTONIC), and how
-    many of its threads wait for others.
+    """Table of all ranks: state, time of the last progress (s of CLOCK_MONOTONIC), and number of
+    threads that wait for other ranks.
 
-    The memory has no name in a file system and goes with the last process that maps it.
-    ``descriptor``: of another process's board, which is mapped here and closed; None: a new one.
+    The memory has no name in a file system and ends with the last process that maps it.
+    ``descriptor``: another process's table, which is mapped and closed; None creates a new one.
     """
 
     def __init__(self, ranks: int, descriptor: int | None = None) -> None:
@@ -41,29 +41,29 @@ class Board:
         if self.descriptor < 0:
             os.close(descriptor)
 
-    def get(self, rank: int, what: int) -> float:
-        """A number of a rank's line; 0 of one that is closed."""
-        return 0.0 if self._lines is None else self._lines[rank * _WIDTH + what]
+    def get(self, rank: int, field: int) -> float:
+        """A value of a rank's row; 0 if the table is closed."""
+        return 0.0 if self._lines is None else self._lines[rank * _WIDTH + field]
 
-    def put(self, rank: int, what: int, value: float) -> None:
-        """Write it, for the others to see; in one that is closed nobody does."""
+    def put(self, rank: int, field: int, value: float) -> None:
+        """Write a value of a rank's row; ignored if the table is closed."""
         if self._lines is not None:
-            self._lines[rank * _WIDTH + what] = value
+            self._lines[rank * _WIDTH + field] = value
 
     def does(self, rank: int) -> float:
         """``RESTS``, ``WORKS`` or ``RUNS``."""
         return self.get(rank, _DOES)
 
     def moved(self, rank: int) -> float:
-        """When the rank last got on."""
+        """Time of the rank's last progress (s of CLOCK_MONOTONIC)."""
         return self.get(rank, _MOVED)
 
     def waits(self, rank: int) -> bool:
-        """Whether it waits for another rank."""
+        """Whether the rank waits for another rank."""
         return self.get(rank, _WAITS) > 0
 
     def close(self) -> None:
-        """Give it up; who has mapped it keeps it."""
+        """Unmap the table; other processes keep theirs."""
         if (lines := self._lines) is not None:
             self._lines = None
             lines.release()
@@ -74,23 +74,23 @@ class Board:
 
 
 class Pulse:
-    """One rank's line, written by its own process; ``beat`` is to be called every ``TICK_S``."""
+    """Writes the row of one rank from its own process; call ``beat`` every ``TICK_S``."""
 
     def __init__(self, board: Board, rank: int) -> None:
         self._board, self._rank = board, rank
         self._timeline: Timeline | None = None
-        self._known = (0, 0)  # spans of it that the host has ended, and the device
+        self._known = (0, 0)  # spans that have ended on the host, and on the device
         self._lock, self._waits = threading.Lock(), 0
 
     @classmethod
     def alone(cls) -> Pulse:
-        """Of a process that nobody watches: it is written nowhere."""
+        """For a process that is not monitored: writes nothing."""
         board = Board(1)
         board.close()
         return cls(board, 0)
 
     def now(self, does: float, timeline: Timeline | None = None) -> None:
-        """What the rank does from now on; ``timeline`` is where its spans are seen."""
+        """Set the rank's state; ``timeline`` records its spans."""
         self._timeline, self._known = timeline, (0, 0)
         self._move()
         self._board.put(self._rank, _DOES, does)
@@ -105,7 +105,7 @@ class Pulse:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While the rank waits for others, which is nothing that it owes them."""
+        """Mark the block as waiting for other ranks, so that it does not count as a hang."""
         self._wait(1)
         try:
             yield
@@ -114,7 +114,7 @@ class Pulse:
             self._wait(-1)
 
     def beat(self) -> None:
-        """Look whether a span has ended since: on the host, or of what waits on the device."""
+        """Record progress if a span has ended on the host or the device since the last call."""
         if (timeline := self._timeline) is None:
             return
         ended = len(timeline.marks)
@@ -124,7 +124,7 @@ class Pulse:
             self._move()
 
     def beats(self) -> None:
-        """Beat on a thread, until the process ends."""
+        """Call ``beat`` periodically on a thread until the process ends."""
 
         def run() -> None:
             while True:

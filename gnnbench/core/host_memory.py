@@ -1,4 +1,4 @@
-"""The host's memory: how much there is for this process, and how much of it is free."""
+"""Host memory: the size usable by this process, and the free part."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ class Sizes:
     @property
     def hops(self) -> list[tuple[Tensor, int]]:
         """Global ids of each hop's destinations, and its edges, from the seeds outwards."""
-        found: list[tuple[Tensor, int]] = []
+        hops: list[tuple[Tensor, int]] = []
         done_dst = done_edges = 0
         for nodes, num_dst, num_edges in self.layers:
-            found.append((nodes[done_dst:num_dst], num_edges - done_edges))
+            hops.append((nodes[done_dst:num_dst], num_edges - done_edges))
             if self.new:
                 done_dst, done_edges = num_dst, num_edges
-        return found
+        return hops
 
     @property
     def num_edges(self) -> int:
@@ -71,11 +71,11 @@ class Sizes:
 
 
 class Batch(ABC):
-    """A batch that knows itself; ``number`` is its place in the epoch."""
+    """Interface of a batch; ``number`` is its position in the epoch."""
 
     number: int
     seeds: Tensor
-    blocks: list[Block]  # the batch as blocks of ours, the input layer first
+    blocks: list[Block]  # input layer first
 
     @property
     @abstractmethod
@@ -84,7 +84,7 @@ class Batch(ABC):
 
     @abstractmethod
     def sizes(self) -> Sizes:
-        """What it is recounted by; called in timed loops, so it must cost next to nothing."""
+        """Sizes for the recount; called in timed loops, so it must be nearly free."""
 
     @abstractmethod
     def hops(self) -> list[Hop]:
@@ -92,7 +92,7 @@ class Batch(ABC):
 
     @abstractmethod
     def tensors(self) -> list[Tensor]:
-        """The tensors that make up the blocks; none where nobody can tell."""
+        """The tensors of the blocks; empty if unknown."""
 
 
 class Transposed(NamedTuple):
@@ -125,7 +125,7 @@ class Block:
     num_dst: int
     positions: Tensor | None = None
     weights: Tensor | None = None
-    # Of gnnbench.kernels.transpose, made when first asked for; a copy makes its own.
+    # Made by gnnbench.kernels.transpose on first use; not copied.
     transposed: Transposed | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -144,7 +144,7 @@ class Block:
         return self.src_nodes[: self.num_dst]
 
     def mapped(self, change: Callable[[Any], Any]) -> Block:
-        """The same with what ``change`` makes of every tensor."""
+        """A copy with ``change`` applied to every tensor."""
 
         def changed(t: Tensor | None) -> Any:
             return None if t is None else change(t)
@@ -191,7 +191,7 @@ class MiniBatch(Batch):
         With the ``new`` frontier a hop's edges are the rows that its block has beyond the one
         before. Where the blocks carry no positions they carry visits.
         """
-        found = []
+        hops = []
         done_dst = done_edges = 0
         for block in reversed(self.to("cpu").blocks):
             if block.positions is None and block.weights is None:
@@ -202,7 +202,7 @@ class MiniBatch(Batch):
             dst_nodes = host_ids(block.dst_nodes)
             rows = np.repeat(np.arange(block.num_dst), np.diff(block.indptr.numpy()))
             new = slice(done_edges, None)
-            found.append(
+            hops.append(
                 Hop(
                     dst=dst_nodes[done_dst:],
                     edge_dst=dst_nodes[rows[new]],
@@ -213,14 +213,14 @@ class MiniBatch(Batch):
             )
             if self.frontier == "new":
                 done_dst, done_edges = block.num_dst, block.num_edges
-        return found
+        return hops
 
     def tensors(self) -> list[Tensor]:
         """Offsets, columns and nodes of every block."""
         return [t for b in self.blocks for t in (b.indptr, b.indices, b.src_nodes)]
 
     def mapped(self, change: Callable[[Any], Any]) -> MiniBatch:
-        """The same with what ``change`` makes of every tensor."""
+        """A copy with ``change`` applied to every tensor."""
         return MiniBatch(
             change(self.seeds),
             [block.mapped(change) for block in self.blocks],
@@ -236,7 +236,7 @@ class MiniBatch(Batch):
 
 
 def _mover(device: torch.device | str) -> Callable[[Tensor], Tensor]:
-    # Towards the host it must wait: the copy would be read before it is there.
+    # A copy to the host must wait: it would be read before it is complete.
     waits = torch.device(device).type == "cpu"
     return lambda t: t.to(device, non_blocking=not waits)
 

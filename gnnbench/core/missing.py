@@ -1,4 +1,4 @@
-"""What is not there, and how to get it."""
+"""A missing dependency, dataset or device, and how to get it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Missing:
-    """Why something cannot run here, and the exact way to get what is missing."""
+    """Why something cannot run here (``reason``), and the command that fixes it (``fix``)."""
 
     reason: str
     fix: str

@@ -1,4 +1,4 @@
-"""Look-up of names that users type."""
+"""Look up names that users type, with suggestions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import MappingProxyType
 
 from gnnbench.core.errors import UsageError
 
-MOST_TOLD = 40  # names in a message
-LONGEST = 200  # letters of a name that is compared with those that are known
+MAX_LISTED = 40  # names in a message
+LONGEST = 200  # longer names are not compared with known ones
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The known name that is meant, if one is near, else "".
+    """The most similar known name, or "" if none is similar.
 
-    Near is what shares half of its letters, in order; of these the one that fewest slips of the
-    hand lead away from, two letters exchanged being one slip.
+    Candidates share half of their letters in order; of these, the one with the smallest edit
+    distance (``slips``) relative to its length.
     """
     if len(name) > LONGEST:
         return ""
@@ -30,7 +30,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def slips(typed: str, meant: str) -> int:
-    """Letters left out, added, mistaken or exchanged with the next between two words, at least."""
+    """Edit distance with transpositions (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(meant) + 1))
     for i, a in enumerate(typed):
@@ -50,9 +50,9 @@ def suggestion(name: str, known: Collection[str]) -> str:
         return f"did you mean '{near}'?"
     if not ordered:
         return "none is known"
-    told = ", ".join(ordered[:MOST_TOLD])
-    more = len(ordered) - MOST_TOLD
-    return f"known are {told}" + (f" and {more} more" if more > 0 else "")
+    listed = ", ".join(ordered[:MAX_LISTED])
+    more = len(ordered) - MAX_LISTED
+    return f"known are {listed}" + (f" and {more} more" if more > 0 else "")
 
 
 def check(
@@ -61,7 +61,7 @@ def check(
     known: Collection[str],
     renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Raise ``UsageError`` unless ``name`` is known; ``renamed`` maps earlier names to today's."""
+    """Raise ``UsageError`` unless ``name`` is known; ``renamed`` maps old names to new ones."""
     if not isinstance(name, str):
         raise UsageError(f"{kind} must be a name, not {name!r}")
     if name not in known and name in renamed:
@@ -71,13 +71,13 @@ def check(
 
 
 def typed_path(text: str) -> Path:
-    """A path that a user typed, with ``~`` expanded; it need not exist.
+    """A path typed by a user, with ``~`` expanded; it need not exist.
 
-    Raises ``UsageError`` for one that cannot be looked up: a name too long, no permission.
+    Raises ``UsageError`` for a path that cannot be looked up (too long, no permission).
     """
     try:
         path = Path(text).expanduser()
-    except RuntimeError:  # there is no such user
+    except RuntimeError:  # unknown user
         path = Path(text)
     try:
         path.exists()
@@ -90,10 +90,7 @@ def typed_path(text: str) -> Path:
 
 
 def known_spelling(name: str, known: Collection[str]) -> str:
-    """The one known name that equals ``name`` in any case, else ``name`` as it is.
-
-    A name that is known as it is typed means itself.
-    """
+    """The known name that equals ``name`` ignoring case, if exactly one does; else ``name``."""
     if not isinstance(name, str) or name in known:
         return name
     same = [one for one in known if one.casefold() == name.strip().casefold()]

@@ -1,15 +1,15 @@
-"""Whether there is a GPU, whatever torch was built for."""
+"""Count GPUs through NVML, independently of torch."""
 
 from __future__ import annotations
 
 
 def gpu_count() -> int:
-    """NVIDIA GPUs by their driver; 0 where it, or the package that asks it, is not there."""
+    """Number of NVIDIA GPUs; 0 without a driver or without the package ``pynvml``."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-    except Exception:  # the library or the driver is not there
+    except Exception:  # no library or no driver
         return 0
     try:
         return int(pynvml.nvmlDeviceGetCount())

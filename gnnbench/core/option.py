@@ -1,4 +1,4 @@
-"""What may be set of a stage, sampler or system: default, help and legal values in one place."""
+"""Options of stages, samplers and systems: default, help text and legal values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnnbench.core.errors import UsageError
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from ``low`` to ``high``, both included, or one of ``words``."""
+    """Numbers from ``low`` to ``high`` inclusive, or one of ``words``."""
 
     low: float
     high: float
@@ -22,12 +22,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its default, a line of help and what it may be (None: anything).
+    """An option: default, a line of help and legal values (``choices``; None accepts any value).
 
-    A number of an interval is a float, however it was typed. ``stages``: the choices of one that is
-    a stage, by their names; such a value may be a name, a mapping of ``name`` and fields, or made.
-    ``words``: what it may be where another than ``check`` looks. ``added``: results are older than
-    the option, so recipes leave it out at its default.
+    Numbers of an interval become floats. ``stages``: classes of a nested stage by name; its value
+    is a name, a mapping of ``name`` and fields, or an instance. ``words``: description of the legal
+    values where ``check`` does not know them. ``added``: the option is newer than the first
+    results, so recipes omit it at its default.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Option:
     added: bool = False
 
     def check(self, owner: str, value: Any) -> Any:
-        """``value`` where it is legal. Raises ``UsageError``; ``true`` is not 1."""
+        """Return a legal ``value``; ``true`` is not 1. Raises ``UsageError``."""
         if self.choices is None:
             return value
         if self.stages is not None and not isinstance(value, str):
@@ -61,7 +61,7 @@ class Option:
 
     @property
     def legal(self) -> str:
-        """The legal values in words."""
+        """Description of the legal values."""
         if self.choices is None:
             return self.words or "anything"
         if isinstance(self.choices, Interval):
@@ -73,11 +73,11 @@ class Option:
 
 
 def listed(values: Collection[Any]) -> str:
-    """Values in words: ``a, b or c``."""
+    """Values as text: ``a, b or c``."""
     shown = [plain_text(value) for value in values]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def plain_text(value: Any) -> str:
-    """A value as it is typed: ``true``, ``5``, ``fused-map``."""
+    """A value as typed on the command line: ``true``, ``5``, ``fused-map``."""
     return value if isinstance(value, str) else json.dumps(value, default=repr)

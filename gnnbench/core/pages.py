@@ -1,7 +1,7 @@
-"""Mappings of shared memory, placed and filled so that huge pages hold them where the kernel can.
+"""Map shared memory aligned for huge pages.
 
-A row at random in a table of 4 KiB pages costs an address translation that the processor has to
-look up in memory; in pages of 2 MiB it mostly has it at hand.
+A random row access in 4 KiB pages misses the TLB and reads the page table from memory. With 2 MiB
+pages it mostly hits the TLB.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ def _failed(call: str) -> OSError:
 
 
 def _mmap(at: int, size: int, protection: int, flags: int, descriptor: int) -> int:
-    found = _libc().mmap(at or None, size, protection, flags, descriptor, 0)
-    if found is None or found == ctypes.c_void_p(-1).value:
+    address = _libc().mmap(at or None, size, protection, flags, descriptor, 0)
+    if address is None or address == ctypes.c_void_p(-1).value:
         raise _failed("mmap")
-    return int(found)
+    return int(address)
 
 
 def map_file(descriptor: int, size: int) -> int:
-    """Address of a shared mapping of a file's first ``size`` bytes (above 0), to read and write.
+    """Map the first ``size`` bytes (above 0) of a file, shared, read and write.
 
-    It begins with a huge page. Raises ``OSError``, where the address space is exhausted by one that
-    says "cannot allocate memory".
+    Returns the address, a multiple of ``HUGE_BYTES``. Raises ``OSError``.
     """
     page = mmap.PAGESIZE
     whole = -(-size // page) * page
@@ -72,14 +71,14 @@ def unmap(address: int, size: int) -> None:
 
 
 def protect(address: int, size: int, how: int) -> None:
-    """Allow what ``how`` says (``mmap.PROT_READ`` ...) of mapped pages, and nothing else."""
+    """Set the protection of mapped pages to ``how`` (``mmap.PROT_READ`` ...)."""
     if _libc().mprotect(address, size, how) != 0:
         raise _failed("mprotect")
 
 
 @contextmanager
 def view(address: int, size: int) -> Iterator[memoryview]:
-    """Mapped bytes as a buffer; nothing may hold a part of it in the end."""
+    """Mapped bytes as a buffer; no slice of it may outlive the block."""
     whole = memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
     try:
         yield whole
@@ -88,10 +87,10 @@ def view(address: int, size: int) -> Iterator[memoryview]:
 
 
 def make_huge(address: int, size: int) -> None:
-    """Ask for huge pages for the bytes of a shared mapping, before they are written.
+    """Request huge pages for the bytes of a shared mapping, before they are written.
 
-    Where the kernel has none to give (before Linux 6.1 and not advised either, or memory in too
-    small pieces) they stay small, which is right as well: :func:`huge_bytes` tells.
+    Pages stay small where the kernel has no huge ones (before Linux 6.1 without ``madvise``, or
+    fragmented memory). :func:`huge_bytes` returns the result.
     """
     end = (address + size) // HUGE_BYTES * HUGE_BYTES
     begin = -(-address // HUGE_BYTES) * HUGE_BYTES
@@ -100,12 +99,12 @@ def make_huge(address: int, size: int) -> None:
     libc = _libc()
     libc.madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
     for at in range(begin, end, HUGE_BYTES):
-        libc.memset(at, 0, 1)  # one page is made, the rest of 2 MiB follows; other threads go on
+        libc.memset(at, 0, 1)  # one page is touched; the kernel fills the other 2 MiB
     libc.madvise(begin, end - begin, _COLLAPSE)
 
 
 def huge_bytes(descriptor: int) -> int:
-    """How much of a file in memory a process that maps it reads through huge pages."""
+    """Bytes of a memory file that are mapped through huge pages."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return 0
@@ -113,11 +112,11 @@ def huge_bytes(descriptor: int) -> int:
     try:
         for at in range(address, address + size, HUGE_BYTES):
             ctypes.c_char.from_address(at).value  # noqa: B018
-        found = False
+        in_mapping = False
         for line in Path("/proc/self/smaps").read_text().splitlines():
             if line.startswith(f"{address:x}-"):
-                found = True
-            elif found and line.startswith("ShmemPmdMapped:"):
+                in_mapping = True
+            elif in_mapping and line.startswith("ShmemPmdMapped:"):
                 return int(line.split()[1]) * 1024
         return 0
     finally:

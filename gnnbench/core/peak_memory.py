@@ -1,4 +1,4 @@
-"""The most of a GPU's memory that the stages of a process have held, whoever looked meanwhile."""
+"""Peak GPU memory of a process's stages, without memory of checks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 
 class Peak:
-    """By torch's allocator, without what is taken ``apart``; 0 where there is no GPU to look at."""
+    """Peak of torch's allocator, without allocations inside ``apart``; 0 without a GPU."""
 
     def __init__(self) -> None:
         self._device: torch.device | None = None
-        self._kept = 0  # before the last that was taken apart
-        self._apart = 0  # how deep in such work
+        self._kept = 0  # peak before the current ``apart`` block
+        self._apart = 0  # nesting depth of ``apart``
 
     def begin(self, device: torch.device) -> None:
-        """Count from here on, where ``device`` is a GPU."""
+        """Start counting if ``device`` is a GPU."""
         if device.type == "cuda":
             import torch
 
@@ -29,7 +29,7 @@ class Peak:
 
     @property
     def most(self) -> int:
-        """Bytes; within what is taken apart those of before it."""
+        """Peak in bytes; inside ``apart`` the peak before it."""
         if self._device is None or self._apart:
             return self._kept
         import torch
@@ -38,7 +38,7 @@ class Peak:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is taken within, and given back, is none of the stages'."""
+        """Exclude allocations of the block from the peak."""
         self._kept = self.most
         self._apart += 1
         try:

@@ -1,7 +1,7 @@
-"""Progress on standard error while work goes on: a bar, or plain lines where that is no terminal.
+"""Show progress on standard error: a bar on a terminal, lines elsewhere.
 
-Of a run a line is written when something begins that was not told yet of the current pair, and
-otherwise once a minute; of other work every ten seconds.
+A run writes a line when a new step of the current pair begins, and at least once a minute. Other
+work writes a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Display:
     """An observer of runs (``gnnbench.harness.pairing.Observer``); use as a context manager."""
 
     def __init__(self, quiet: bool, clock: Callable[[], float] = monotonic) -> None:
-        self._clock, self._told_at = clock, clock()
-        self._told: set[str] = set()  # what began since the last pair was done
+        self._clock, self._last_line_at = clock, clock()
+        self._shown: set[str] = set()  # steps of the current pair that have a line
         self._total, self._run = 0, False
         self._console = console(stderr=True)
         self._quiet = quiet
@@ -56,9 +56,9 @@ class Display:
             self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def plan(self, pairs: int, budget_s: float) -> None:
-        """Set the length of the bar; a run has a budget."""
+        """Set the length of the bar; only a run has a budget."""
         self._total, self._run = pairs, budget_s > 0
-        self._told.clear()
+        self._shown.clear()
         self._update(total=max(pairs, 1))
 
     def step(self, text: str, fraction: float) -> None:
@@ -70,17 +70,17 @@ class Display:
     def pair_done(self) -> None:
         """Move the bar to the next pair."""
         self._pairs += 1
-        self._told.clear()
+        self._shown.clear()
         self._update(completed=self._pairs)
 
     def _line(self, text: str, fraction: float) -> None:
         begun, now = text.partition(":")[0], self._clock()
         every = LINE_EVERY_S if self._run else LINE_OF_OTHERS_S
-        if (begun in self._told or not self._run) and now - self._told_at < every:
+        if (begun in self._shown or not self._run) and now - self._last_line_at < every:
             return
-        part = f" ({fraction:.0%})" if fraction and begun in self._told else ""
-        self._told.add(begun)
-        self._told_at = now
+        part = f" ({fraction:.0%})" if fraction and begun in self._shown else ""
+        self._shown.add(begun)
+        self._last_line_at = now
         of = f"{self._pairs + 1} of {self._total}: " if self._total > self._pairs else ""
         self.note(f"{of if self._total > 1 else ''}{text}{part}")
 

@@ -1,6 +1,6 @@
-"""Find by name what plug-ins may add: systems, samplers, and every other stage of a recipe.
+"""Registry of systems, samplers and the other stages of a recipe, by name.
 
-Ours are listed here; others' come through entry points of the group ``gnnbench.<kind>s``
+Built-in ones are listed here; plug-ins use entry points of the group ``gnnbench.<kind>s``
 (``gnnbench.systems``, ``gnnbench.samplers``, ``gnnbench.features`` ...), or without installing a
 distribution through ``GNNBENCH_EXTRA_<GROUP>="name=module:object,..."``.
 """
@@ -105,7 +105,7 @@ def extra_variable(kind: str) -> str:
 
 @lru_cache(maxsize=1)
 def _installed() -> Any:
-    """Every installed distribution's, read once: there may be hundreds."""
+    """Entry points of all installed distributions, read once: there may be hundreds."""
     return entry_points()  # its class differs between Python 3.11 and 3.12; both have `select`
 
 
@@ -116,7 +116,7 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     Raises ``UsageError`` for a malformed variable, and for a name that is ours already.
     """
     group = f"gnnbench.{GROUPS[kind]}"
-    found = {e.name: e for e in _installed().select(group=group)}
+    plugins = {e.name: e for e in _installed().select(group=group)}
     variable = extra_variable(kind)
     for text in filter(None, os.environ.get(variable, "").split(",")):
         name, _, value = (part.strip() for part in text.partition("="))
@@ -124,14 +124,14 @@ def entries(kind: str) -> dict[str, EntryPoint]:
             raise UsageError(
                 f"{variable} holds '{text}', which is not of the form name=module:object"
             )
-        found[name] = EntryPoint(name, value, group)
-    if taken := [e for name, e in found.items() if name in OURS[kind]]:
+        plugins[name] = EntryPoint(name, value, group)
+    if taken := [e for name, e in plugins.items() if name in OURS[kind]]:
         raise UsageError(
             f"{taken[0].value} is registered as the {kind} '{taken[0].name}', which is gnnbench's"
             f" own; give it another name in {_package(taken[0]) or variable}"
         )
     ours = {name: EntryPoint(name, value, group) for name, value in OURS[kind].items()}
-    return {**ours, **dict(sorted(found.items()))}
+    return {**ours, **dict(sorted(plugins.items()))}
 
 
 def remedy(kind: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What ranks that are being built tell each other: each says a word, and hears everybody's."""
+"""Exchange of small messages between ranks during setup (all-gather)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gnnbench.core import process_activity
 from gnnbench.core.heartbeat import Pulse
 
 HOST = "127.0.0.1"
-LOOK_S = 0.02  # between looks for others' words
+LOOK_S = 0.02  # polling interval
 
 
 @dataclass
@@ -52,9 +52,9 @@ class Peers:
         """Where the store is."""
         return int(self.store.port)
 
-    def exchange(self, what: str, own: bytes) -> list[bytes]:
-        """Say ``own`` of ``what``, a name used once; returns what each rank said, by rank."""
-        names = [f"{what}/{rank}" for rank in range(self.ranks)]
+    def exchange(self, key: str, own: bytes) -> list[bytes]:
+        """Publish ``own`` under the unique ``key``; returns the messages of all ranks, by rank."""
+        names = [f"{key}/{rank}" for rank in range(self.ranks)]
         self.store.set(names[self.rank], own)
         with self.pulse.waiting():
             while not self.store.check(names):
@@ -68,6 +68,6 @@ class Peers:
 
 
 def _store(ranks: int, port: int, **how: Any) -> Any:
-    """Who asks waits ``SILENCE_S`` at most: no rank's work is in an answer."""
+    """A read waits ``SILENCE_S`` at most, because no rank works between requests."""
     timeout = timedelta(seconds=process_activity.SILENCE_S)
     return dist.TCPStore(HOST, port, ranks, wait_for_workers=False, timeout=timeout, **how)

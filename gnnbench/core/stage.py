@@ -26,7 +26,7 @@ def option(
     words: str = "",
     added: bool = False,
 ) -> Any:
-    """A field of a spec; ``choices`` are its legal values, ``words`` say them where it has none.
+    """A field of a spec; ``choices`` are its legal values, ``words`` describes them otherwise.
 
     ``added``: the stage had results before it had this field. Recipes, and so ids, leave it out at
     its default.
@@ -112,13 +112,13 @@ class Spec:
     def settings(self) -> dict[str, Option]:
         """What ``changed`` may set: the fields, and by ``FIELD.NAME`` those of fields that are
         stages."""
-        found: dict[str, Option] = {}
+        options: dict[str, Option] = {}
         for name, known in self.options().items():
-            found[name] = known
+            options[name] = known
             inner = getattr(self, name)
             if isinstance(inner, Spec):
-                found |= {f"{name}.{path}": o for path, o in inner.settings().items()}
-        return found
+                options |= {f"{name}.{path}": o for path, o in inner.settings().items()}
+        return options
 
     def changed(self, name: str, value: Any) -> Self:
         """The same with another value of one field, or of a field's. Raises ``UsageError``."""
@@ -136,9 +136,9 @@ class Spec:
 
         An implementation of 1 is left out, and so is a field at its default that was added later.
         """
-        found: dict[str, Any] = {"name": self.name}
+        values: dict[str, Any] = {"name": self.name}
         if self.implementation != 1:
-            found[IMPLEMENTATION] = self.implementation
+            values[IMPLEMENTATION] = self.implementation
         added = {f.name: f.default for f in fields(self) if ADDED.items() <= f.metadata.items()}
         for name in self.options():
             value = getattr(self, name)
@@ -146,5 +146,5 @@ class Spec:
                 plain = value.plain()
                 value = plain if value.options() or IMPLEMENTATION in plain else value.name
             if name not in added or value != added[name]:
-                found[name] = value
-        return found
+                values[name] = value
+        return values

@@ -72,14 +72,14 @@ def markdown(text: str) -> str:
     if isinstance(text, Code):
         return code(text).replace("|", "\\|")
     shown = _html.escape(printable(text.replace("\n", " ")), quote=False)
-    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", shown)
+    return _MARKDOWN.sub(lambda match: f"\\{match[0]}", shown)
 
 
 def markdown_line(text: str) -> str:
     """For a whole line or an item of a list, which begins no heading, list or rule."""
     shown = markdown(text).strip()
-    if found := _MARKDOWN_BLOCK.match(shown):
-        at = 0 if found[0] in "-+#=" else found.end()
+    if match := _MARKDOWN_BLOCK.match(shown):
+        at = 0 if match[0] in "-+#=" else match.end()
         return f"{shown[:at]}\\{shown[at:]}"
     return shown
 

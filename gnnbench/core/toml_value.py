@@ -12,7 +12,7 @@ MAX_LEVELS = 16  # of tables and lists inside one another
 
 
 def parse_value(text: str) -> Any:
-    """A TOML value, else the text itself; in a list words need no quotes: ``[a, b]``.
+    """Parse a TOML value, or return the text itself; lists need no quotes: ``[a, b]``.
 
     Raises ``UsageError`` for more than ``MAX_LEVELS`` lists inside one another, and for a number
     of thousands of digits.
@@ -34,15 +34,15 @@ def parse_value(text: str) -> Any:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the commas of a list, those of inner lists apart."""
-    found, depth = [""], 0
+    """Elements of a list: the text between its top-level commas."""
+    parts, depth = [""], 0
     for sign in text:
         depth += (sign == "[") - (sign == "]")
         if sign == "," and depth == 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += sign
-    return [part.strip() for part in found if part.strip()]
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _levels(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Numbers as people read them; the same in tables, figures and documents."""
+"""Format numbers for tables, figures and documents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 Row = dict[str, Any]
 Ends = tuple[str, str]
 
-SMALL = 0.05  # a ratio of which two digits behind the point would be one that counts
-VAST = 10  # times the value: an interval that wide tells nothing but that
+SMALL = 0.05  # smaller ratios are shown with two significant digits
+VAST = 10  # wider intervals, relative to the value, are shown as open
 
 
 def seconds(value: float | None) -> str:
@@ -35,25 +35,25 @@ UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "us"))
 
 @dataclass(frozen=True)
 class Time:
-    """A time of a table (s), to be told in the unit of its column; ``note`` stands behind it."""
+    """A time in a table (s), shown in the unit of its column and followed by ``note``."""
 
     value: float
     digits: int = 3
     note: str = ""
 
     def __bool__(self) -> bool:
-        return self.value != 0  # a column of nothing but 0 is not told
+        return self.value != 0  # a column of zeros is omitted
 
 
 def time(value: float | None, digits: int = 3, note: str = "") -> Time | str:
-    """The same; nothing of what is not known."""
+    """A time in a table; an empty text for None."""
     return "" if value is None else Time(value, digits, note)
 
 
 def one_unit(times: Sequence[Time]) -> list[str]:
-    """Times in one unit: ``["7.01 ms", "0.546 ms"]``.
+    """Times in a common unit: ``["7.01 ms", "0.546 ms"]``.
 
-    It is the longest one's, unless most are so much shorter that they would be all zeros.
+    The unit of the longest time, unless the median is more than 100 times shorter.
     """
     known = sorted(t.value for t in times if t) or [1.0]
     longest, middle = known[-1], known[len(known) // 2]
@@ -66,7 +66,7 @@ def one_unit(times: Sequence[Time]) -> list[str]:
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """As many digits as count, and never an exponent: ``3140``, ``31.4``, ``0.00314``."""
+    """Significant digits without an exponent: ``3140``, ``31.4``, ``0.00314``."""
     if value is None:
         return ""
     if not value or not math.isfinite(value):
@@ -77,7 +77,7 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def worth(share: float | None) -> int:
-    """Digits that are worth telling of a number known to ``share`` of itself, at most three."""
+    """Significant digits (2 or 3) of a number with the relative uncertainty ``share``."""
     return 2 if share is not None and share >= 0.1 else 3
 
 
@@ -93,8 +93,8 @@ _KEPT = "\0"
 
 
 def words(text: str) -> list[str]:
-    """What stays in one line: words, paths, commands' parts, intervals."""
-    kept = _WHOLE.sub(lambda found: found[0].replace(" ", _KEPT), text)
+    """Parts of a text that are not broken: words, paths, intervals."""
+    kept = _WHOLE.sub(lambda match: match[0].replace(" ", _KEPT), text)
     return [word.replace(_KEPT, " ") for word in kept.split()]
 
 
@@ -106,14 +106,14 @@ def wrapped(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     lines = textwrap.wrap(
-        _WHOLE.sub(lambda found: found[0].replace(" ", _KEPT), text), width,
+        _WHOLE.sub(lambda match: match[0].replace(" ", _KEPT), text), width,
         subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return "\n".join(lines).replace(_KEPT, " ")
 
 
 def taking(time_s: float, memory: int, disk: int) -> str:
-    """What an undertaking takes: seconds, bytes of memory and of disk."""
+    """Text of a resource estimate: time, memory and disk (s, bytes, bytes)."""
     return f"about {seconds(time_s)}, {binary(memory)} of memory and {binary(disk)} of disk"
 
 
@@ -128,17 +128,17 @@ def times(value: float | None, low: float | None = None, high: float | None = No
         return ""
     small = 0 < value < SMALL
 
-    def told(number: float) -> str:
+    def shown(number: float) -> str:
         return f"{number:.2g}" if small and number < SMALL else f"{number:.2f}"
 
     interval = ""
     if low is not None and high is not None:
-        interval = f" [{told(low)}, {'...' if high > VAST * value else told(high)}]"
-    return f"{told(value)}x{interval}"
+        interval = f" [{shown(low)}, {'...' if high > VAST * value else shown(high)}]"
+    return f"{shown(value)}x{interval}"
 
 
 def percent(value: float | None) -> str:
-    """A share in per cent, with a digit behind the point."""
+    """A share in per cent, with one decimal."""
     return "" if value is None else f"{value:.1%}"
 
 
@@ -148,7 +148,7 @@ def gigabytes(value: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """A number of things in thousands, millions, milliards: ``123.7 M``."""
+    """A count with the suffix k, M or G: ``123.7 M``."""
     if value is None:
         return ""
     for power, unit in ((9, "G"), (6, "M"), (3, "k")):
@@ -168,7 +168,7 @@ def binary(value: float | None) -> str:
 
 
 def per_batch(row: Row, key: str = "judged_s") -> float | None:
-    """A time of an epoch over its batches."""
+    """Time of an epoch / its number of batches."""
     value, batches = row.get(key), row.get("batches")
     return value / batches if value is not None and batches else None
 
@@ -176,7 +176,7 @@ def per_batch(row: Row, key: str = "judged_s") -> float | None:
 def half_share(
     row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")
 ) -> float | None:
-    """Half of an interval over its value; of the judged time if not told."""
+    """Half width of an interval / its value; by default of the primary metric."""
     middle, low, high = (row.get(k) for k in (value, *ends))
     if not middle or low is None or high is None:
         return None
@@ -184,7 +184,7 @@ def half_share(
 
 
 def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")) -> str:
-    """The same in words: of a wide one whole per cents."""
+    """Half width as text, in per cent."""
     share = half_share(row, value, ends)
     if share is None:
         return ""
@@ -194,6 +194,6 @@ def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_
 
 
 def edges_per_second(row: Row) -> str:
-    """Sampled edges over the sampling time, in millions."""
+    """Sampled edges / sampling time, in millions per second."""
     took, edges = row.get("sample_time_s"), row.get("sampled_edges")
     return significant(edges / took / 1e6) if took and edges is not None else ""
