@@ -27,7 +27,7 @@ from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Own, Plan, make_plan
-from gnnbench.harness.tables import write_tables
+from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.measure import machine
 from gnnbench.statistics.noise import Calibration
 

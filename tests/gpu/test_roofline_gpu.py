@@ -37,7 +37,7 @@ def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
         graph, settings={"sampler": sampler, "features": "gpu"}, device="cuda", model=model,
         batch_size=1000, fanouts=(15, 10, 5), hidden=64,
     )  # fmt: skip
-    records, fault = made.roofline(5)
+    records, fault = made.diagnostics.roofline(5)
     assert fault == ""
     kernels = [r for r in records if r["kind"] == "kernel"]
     assert [r["name"] for r in kernels] == ["sample", "gather", *["aggregate"] * 9]
@@ -48,13 +48,13 @@ def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
 
 def test_what_ceilings_take_is_no_peak_of_the_system(graph):
     made = make(graph, settings={"features": "gpu"}, device="cuda")
-    made.roofline(5)
+    made.diagnostics.roofline(5)
     assert torch.cuda.max_memory_allocated() < 1 << 29
 
 
 def test_rows_that_cross_the_link_are_not_placed(graph):
     made = make(graph, settings={"features": "uva"}, device="cuda")
-    records, _ = made.roofline(5)
+    records, _ = made.diagnostics.roofline(5)
     assert not [r for r in records if r["name"] == "gather"]
 
 
@@ -63,7 +63,7 @@ def test_counters_are_read_or_say_why_not(graph):
 
     made = make(graph, settings={"features": "gpu"}, device="cuda")
     program = [*command("python", "gnnbench.harness.profiled_process"), "{}"]  # it cannot run
-    found = made.counters(5, program)
+    found = made.diagnostics.counters(5, program)
     assert len(found) == 11
     reason = "read nothing" if shutil.which("ncu") else "there is no 'ncu'"
     assert all(reason in one["counters"] for one in found)
@@ -81,7 +81,7 @@ def test_nsight_compute_sees_every_kernel(graph):
     made = make(load_dataset("products~twin@0.005"), settings={"features": "gpu"}, device="cuda")
     told = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
     program = [*command(sys.executable, "gnnbench.harness.profiled_process"), json.dumps(told)]
-    found = made.counters(5, program)
+    found = made.diagnostics.counters(5, program)
     if not all(one["counters"] == "ncu" for one in found):
         pytest.skip(found[0]["counters"])
     for one in found:

@@ -10,9 +10,9 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.overlap_bounds import least
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.harness.rows import cell_rows
+from gnnbench.harness.reduce.cells import cell_rows
+from gnnbench.harness.reduce.overlap_bounds import least
 
 ALONE = {"sample": 0.2, "memory_io": 0.5, "compute": 0.4}
 CELL = Cell(

@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,12 +19,18 @@ from gnnbench.config.overrides import Overrides
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import campaign
-from gnnbench.harness.convergence import Point, convergence_rows, curve, learning_rows, reached
+from gnnbench.harness.alternating_epochs import draw_epoch_number
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.harness.shared_cache import Keeper
-from gnnbench.harness.trial import Life
+from gnnbench.harness.reduce.convergence import (
+    EvaluatedEpoch,
+    convergence_rows,
+    curve,
+    learning_rows,
+    reached,
+)
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.schema import reader
 from gnnbench.systems.runtime.find import find
 
@@ -70,10 +77,10 @@ def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
     journal = Told(tmp_path).life(0, SLOW, FAST).journal
     points = curve(journal.trial_samples(Pair(B, A), A, 0))
     assert points == [
-        Point(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
-        Point(2, 5.0, 0.5, 0.6, 0.5),
-        Point(3, 6.0, pytest.approx(1 / 3), 0.5, 0.4),
-        Point(4, 7.0, 0.25, 0.9, 0.8),
+        EvaluatedEpoch(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
+        EvaluatedEpoch(2, 5.0, 0.5, 0.6, 0.5),
+        EvaluatedEpoch(3, 6.0, pytest.approx(1 / 3), 0.5, 0.4),
+        EvaluatedEpoch(4, 7.0, 0.25, 0.9, 0.8),
     ]
     assert reached(points, 0.6) == points[1]  # once there it may fall back
     assert reached(points, 0.61) == points[3] and reached(points, 0.91) is None
@@ -156,9 +163,10 @@ def test_every_point_of_lives_that_count_has_a_row(tmp_path):
 
 
 def epochs(journal, cell, life, count=5):
-    it = object.__new__(Life)
-    it.pair, it.journal, it.number = Pair(cell, A), journal, life
-    return [it._epoch(nth, warmup) for warmup in (True, False) for nth in range(count)]
+    context = SimpleNamespace(pair=Pair(cell, A), journal=journal, number=life)
+    return [
+        draw_epoch_number(context, nth, warmup) for warmup in (True, False) for nth in range(count)
+    ]
 
 
 def test_epochs_are_shared_by_all_comparisons_of_a_run_and_by_no_other(tmp_path):
@@ -250,7 +258,7 @@ def test_a_graph_without_nodes_to_validate_on_is_split_in_every_process(schedule
         profile="smoke", systems=("baseline",), datasets=("rmat@9",), options=options
     )  # fmt: skip
     (cell,) = make_request("convergence", over, tmp_path).plan.cells
-    keeper = Keeper(tmp_path, 60.0)
+    keeper = SharedMemoryCache(tmp_path, 60.0)
     assert keeper.prepare(cell) is None
     with keeper.worker(cell, 0.0) as worker:
         facts = worker.open(keeper.graph(cell))["facts"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gnnbench.core.cell import Cell
-from gnnbench.harness.gather_rates import rate_rows, request_rows, requests_per_row, served
+from gnnbench.harness.reduce.gather_rates import rate_rows, request_rows, requests_per_row, served
 
 GATHER = Cell("e", "a", "d", "", until="memory_io", fanouts=())
 

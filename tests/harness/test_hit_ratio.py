@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnnbench.harness.rows import _hit_ratio
+from gnnbench.harness.reduce.cell_metrics import hit_ratio
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from gnnbench.harness.rows import _hit_ratio
 )
 def test_rows_of_any_ranks_cache_are_hits(rows, ratio):
     epoch = {("features", "feature_bytes", where): n for where, n in rows.items()}
-    assert _hit_ratio(epoch) == ratio
+    assert hit_ratio(epoch) == ratio

@@ -48,7 +48,7 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
                 doubt="noise" if self.number in (2, 3) else "", void=self.number == 2,
             )  # fmt: skip
 
-    monkeypatch.setattr(pairings, "Life", Doubted)
+    monkeypatch.setattr(pairings, "Trial", Doubted)
     monkeypatch.setattr(pairings, "logs", lambda journal, pair: [0.1, -0.1] * 30)
     monkeypatch.setattr(Pairing, "_profile", lambda self, pair: None)
     system = replace(PAIR.system, replica=replica)
@@ -75,5 +75,5 @@ def test_what_was_measured_before_a_retry_is_not_repeated_by_it(tmp_path):
     assert journal.void_trials(PAIR) == 1 and journal.last_trial(PAIR)["life"] == 0
     journal.retry((), [PAIR.id])
     for again in (journal, RunJournal(tmp_path)):
-        assert again.void_lives(PAIR) == 0 and again.last_life(PAIR) is None
-        assert again.next_life(PAIR) == 1
+        assert again.void_trials(PAIR) == 0 and again.last_trial(PAIR) is None
+        assert again.next_trial(PAIR) == 1

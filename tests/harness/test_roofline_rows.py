@@ -10,7 +10,7 @@ from gnnbench.analysis import roofline_table
 from gnnbench.core.cell import Cell
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.harness.roofline import roofline_rows
+from gnnbench.harness.reduce.roofline import roofline_rows
 from gnnbench.schema import writer
 
 CELL = Cell("e", "baseline", "d", "gcn", threads=2, recipe={"aggregate": {"name": "csr"}})
@@ -158,7 +158,7 @@ def test_ceilings_belong_to_all_cells_of_a_device_and_its_threads(rows_of):
     assert rows[0]["value"] == pytest.approx(200.0)  # geometric mean of 100 and 400
     assert [r["remark"] for r in rows[:3]] == ["", "", "small"]
     assert [r["id"] for r in rows[12:]] == [CELL.id, other.id, alone.id]
-    assert all(r.get("id") is None for r in rows[:12])
+    assert all(r.id == "" for r in rows[:12])
 
 
 def test_counters_stand_beside_what_was_counted(rows_of):

@@ -13,9 +13,10 @@ from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES
 from gnnbench.harness.doubt import pair_doubt
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.harness.ratios import ratio_rows
-from gnnbench.harness.rows import cell_rows, sample_rows
-from gnnbench.harness.tables import write_tables
+from gnnbench.harness.reduce.cells import cell_rows
+from gnnbench.harness.reduce.profiles import sample_rows
+from gnnbench.harness.reduce.ratios import ratio_rows
+from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.measure import machine
 from gnnbench.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names, reader
 from gnnbench.statistics.noise import Calibration, Spread
@@ -171,7 +172,7 @@ def test_a_step_that_is_not_repeated_is_remarked(life):
         event["report"]["check"] = {**CHECK, "deterministic": same}
     five(life)
     found, metrics = life.rows()
-    assert "remark" not in found["a"]
+    assert not found["a"].remark
     assert found["b"]["remark"].startswith("not deterministic: ")
     assert [metrics.value(c.id, "check", DETERMINISTIC) for c in (A, B)] == [1, 0]
 
@@ -179,7 +180,7 @@ def test_a_step_that_is_not_repeated_is_remarked(life):
 def test_of_an_older_run_nobody_knows_whether_steps_repeat(life):
     five(life)
     found, metrics = life.rows()
-    assert "remark" not in found["b"] and metrics.value(B.id, "check", DETERMINISTIC) is None
+    assert not found["b"].remark and metrics.value(B.id, "check", DETERMINISTIC) is None
 
 
 def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
@@ -373,7 +374,7 @@ def test_a_worker_in_doubt_leaves_no_verdict_on_either_side(life):
         if s["id"] == A.id:
             s["outer_s"] = s["wall_s"] * 1.2  # work goes on after its epochs
     found, _ = life.rows(unstable_half_width=0.0)
-    assert found["b"]["doubtful"].startswith("beside it 'a': its epochs were quiet")
+    assert found["b"]["doubtful"].startswith("beside it 'a': its epochs were idle")
     assert found["b"]["verdict"] == "" and found["b"]["ratio"] > 1.9
     (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b"), [])
     assert row["verdict"] == ""

@@ -7,7 +7,7 @@ from gnnbench.core.cell import Until, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.ratios import apart
+from gnnbench.harness.reduce.ratios import apart
 
 SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
 

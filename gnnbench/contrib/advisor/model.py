@@ -9,7 +9,7 @@ rows of R bytes and e edges a batch, on the device that computes:
 - sampling: ``e / sample``, a step ``1 / step``, Greedy Reorder ``n / order``
 
 Serial phases add up. Under ``prefetch`` those that hold the same resource do
-(``gnnbench.harness.overlap_bounds``), and the first batch hides nothing.
+(``gnnbench.harness.reduce.overlap_bounds``), and the first batch hides nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from gnnbench.contrib.advisor.facts import DEGREE, PRESC, WINDOW, Facts
 from gnnbench.contrib.advisor.rates import Rates
 from gnnbench.core.cell import PHASES, Cell
-from gnnbench.harness.overlap_bounds import least
+from gnnbench.harness.reduce.overlap_bounds import least
 from gnnbench.pipelines.training_step import GRAPH
 
 LOOKUPS = {"cache": 2, "match": 3, "window": 3}  # reads of 4 bytes for an id

@@ -1,4 +1,4 @@
-"""How near epochs come to the least time that overlap could leave, and what phases cost each other.
+"""Lower bounds of an epoch's time by overlap, and how much phases slow each other down.
 
 Definitions: gnnbench/measure/README.md.
 """
@@ -7,31 +7,34 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import Cell, flat, phases
 from gnnbench.core.counters import FEATURE_BYTES
-from gnnbench.harness.pair_columns import Value, level
 from gnnbench.harness.probing import shared_by_ranks
+from gnnbench.harness.reduce.comparison import Value, level
+from gnnbench.schema import MetricRow
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import JournalState
-
-Record = dict[str, Any]
-Row = dict[str, Any]
+    from gnnbench.harness.journal import JournalState, Record
 
 LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
 FROM_HOST = {"host_copy", "zero_copy"}  # of gnnbench.core.counters.WHERE
 CROSSING = {*FROM_HOST, "peer"}
-# What drawing a batch holds, by where the topology is.
+# Resources that sampling occupies, by the location of the topology.
 DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
 
 
-def bound_rows(cell: Cell, journal: JournalState, lives: Sequence[Sequence[Record]]) -> list[Row]:
-    """Rows of ``metrics.csv``; no bound where a phase was not probed or nothing could overlap, no
-    floor where no copy was."""
-    samples = [s for life in lives for s in life]
+def bound_rows(
+    cell: Cell, journal: JournalState, trials: Sequence[Sequence[Record]]
+) -> list[MetricRow]:
+    """Rows of ``metrics.csv``.
+
+    There is no bound where a phase was not probed or nothing can overlap, and no floor where no
+    copy was measured.
+    """
+    samples = [s for trial in trials for s in trial]
     floor = _floor(cell, journal, samples)
     alone = _alone(cell, journal, samples)
     bound = least(cell, alone, _crosses(samples), _cores(cell, journal))
@@ -49,24 +52,24 @@ def bound_rows(cell: Cell, journal: JournalState, lives: Sequence[Sequence[Recor
         return over
 
     epoch_s = bound * statistics.median(whole_batches(cell, s) for s in samples)
-    found = [m.metric(cell.id, phase, m.PROBED, seconds) for phase, seconds in alone.items()]
-    found.append(m.metric(cell.id, m.EPOCH, m.BOUND, epoch_s))
-    found.append(m.metric(cell.id, m.EPOCH, m.OF_BOUND, level(lives, of_bound)))
-    slowdowns = {phase: level(lives, slowed(phase)) for phase in alone}
-    return [*floor, *found] + [
-        m.metric(cell.id, phase, m.INTERFERENCE, known)
-        for phase, known in slowdowns.items()
-        if known.n
+    rows = [m.metric(cell.id, phase, m.PROBED, seconds) for phase, seconds in alone.items()]
+    rows.append(m.metric(cell.id, m.EPOCH, m.BOUND, epoch_s))
+    rows.append(m.metric(cell.id, m.EPOCH, m.OF_BOUND, level(trials, of_bound)))
+    slowdowns = {phase: level(trials, slowed(phase)) for phase in alone}
+    return [*floor, *rows] + [
+        m.metric(cell.id, phase, m.INTERFERENCE, slowdown)
+        for phase, slowdown in slowdowns.items()
+        if slowdown.n
     ]
 
 
 def link_bytes(sample: Record) -> float:
-    """Bytes of feature rows that came over a GPU's link from the host in an epoch."""
+    """Bytes of feature rows that crossed a GPU's link from the host in an epoch."""
     return _served(sample, FROM_HOST)
 
 
-def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[Row]:
-    """What a copy of as many bytes as cross the link would take: rate, and seconds an epoch."""
+def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[MetricRow]:
+    """Rate of a plain copy over the link, and the time that an epoch's bytes take at this rate."""
     copies = [p["copied"] for p in _probes(cell, journal, samples) if p.get("copied")]
     if not copies:
         return []
@@ -79,18 +82,18 @@ def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list
 
 
 def whole_batches(cell: Cell, sample: Record) -> float:
-    """Batches of an epoch, a short last one by its share of seeds: a probe looks at whole ones."""
+    """Batches of an epoch; a short last one counts by its share of seeds."""
     return float(sample["seeds"] / min(cell.batch_size, sample["seeds"]))
 
 
 def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> float | None:
-    """Seconds per batch below which no order of these phases gets, as far as is known.
+    """Lower bound of the time per batch (s) of any schedule of these phases.
 
-    ``alone`` are seconds per batch by phase, ``crosses`` says whether feature rows cross the link,
-    ``cores`` how many the machine has for us.
-    On a GPU what holds the same resource cannot overlap. On a CPU a phase is taken to keep its
-    threads busy. None where a phase's time is unknown, there is but one, the sampler does not
-    say where it draws, or several processes share the batches, which one of them probes.
+    ``alone``: seconds per batch by phase; ``crosses``: whether feature rows cross the link;
+    ``cores``: usable cores of the machine. On a GPU, phases that occupy the same resource cannot
+    overlap. On a CPU, a phase is assumed to keep its threads busy. None where a phase's time is
+    unknown, there is only one phase, the sampler's topology has no known location, or several
+    processes share the batches (then one of them is probed).
     """
     if shared_by_ranks(cell):
         return None
@@ -102,19 +105,19 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
     drawing = DRAWING.get(flat(cell.recipe).get("sampler.topology", ""))
     if drawing is None:
         return None
-    holds = {
+    occupied = {
         "sample": drawing,
         "memory_io": {LINK if crosses else PROCESSORS},
         "compute": {PROCESSORS},
     }
     return max(
-        sum(seconds for phase, seconds in alone.items() if resource in holds[phase])
+        sum(seconds for phase, seconds in alone.items() if resource in occupied[phase])
         for resource in (LINK, PROCESSORS, HOST)
     )
 
 
 def _alone(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> dict[str, float]:
-    """Seconds per batch by phase, of the probes in the lives that the samples are of: median."""
+    """Median seconds per batch by phase, over the probes in the trials of the samples."""
     probes = [p["median"] for p in _probes(cell, journal, samples)]
     return {
         phase: statistics.median(p[phase] for p in probes if phase in p)
@@ -124,13 +127,13 @@ def _alone(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> dict
 
 
 def _probes(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[Record]:
-    """Of the lives that the samples are of."""
+    """Probes in the trials of the samples."""
     workers = {s["worker"] for s in samples}
     return [p for p in journal.probes.get(cell.id, ()) if p["worker"] in workers]
 
 
 def _cores(cell: Cell, journal: JournalState) -> int:
-    """Of the machine that was probed, which need not be the one that makes the tables."""
+    """Usable cores of the machine that was probed; another one may reduce the journal."""
     return min((int(p["cores"]) for p in journal.probes.get(cell.id, ())), default=1)
 
 
@@ -139,7 +142,7 @@ def _crosses(samples: Sequence[Record]) -> bool:
 
 
 def _served(sample: Record, places: set[str]) -> float:
-    """Bytes of feature rows that an epoch read in some places."""
+    """Bytes of feature rows that an epoch read from these locations."""
     return sum(
         value
         for stage, name, where, value in sample.get("counts") or ()

@@ -1,16 +1,17 @@
-"""The tables of a run folder, written from its journal."""
+"""Write the tables of a run folder from its journal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gnnbench.harness.convergence import convergence_rows, learning_rows
-from gnnbench.harness.ratios import ratio_rows
-from gnnbench.harness.roofline import roofline_rows
-from gnnbench.harness.rows import cell_rows, curve_rows, kernel_rows, sample_rows, stage_rows
-from gnnbench.schema import TABLES
+from gnnbench.harness.reduce.cells import cell_rows
+from gnnbench.harness.reduce.convergence import convergence_rows, learning_rows
+from gnnbench.harness.reduce.profiles import curve_rows, kernel_rows, sample_rows, stage_rows
+from gnnbench.harness.reduce.ratios import ratio_rows
+from gnnbench.harness.reduce.roofline import roofline_rows
+from gnnbench.schema import TABLES, CellRow, Record
 from gnnbench.schema.writer import write_csv
 from gnnbench.statistics.noise import Calibration
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Plan
 
+ALWAYS_WRITTEN = ("cells.csv", "metrics.csv", "samples.csv")
+
 
 def write_tables(
     folder: Path,
@@ -26,15 +29,14 @@ def write_tables(
     journal: JournalState,
     experiment: Experiment,
     calibrations: Sequence[Calibration],
-) -> list[dict[str, Any]]:
-    """Write all tables as they stand; returns the rows of ``cells.csv``.
+) -> list[CellRow]:
+    """Write all tables and return the rows of ``cells.csv``.
 
-    A table of which the run has nothing to tell is not written, but
-    for the cells, their metrics and the samples.
+    Empty tables are not written, except those of ``ALWAYS_WRITTEN``.
     """
     cells, metrics = cell_rows(plan, journal, experiment.measure, calibrations)
     metrics += learning_rows(plan, journal, experiment.accuracy)
-    found = {
+    tables: Mapping[str, Sequence[Record]] = {
         "cells.csv": cells,
         "metrics.csv": metrics,
         "samples.csv": sample_rows(journal),
@@ -45,8 +47,7 @@ def write_tables(
         "roofline.csv": roofline_rows(plan, journal),
         "convergence.csv": convergence_rows(plan, journal),
     }
-    always = ("cells.csv", "metrics.csv", "samples.csv")
     for name, (_, columns) in TABLES.items():
-        if found[name] or name in always:
-            write_csv(folder / name, columns, found[name])
+        if tables[name] or name in ALWAYS_WRITTEN:
+            write_csv(folder / name, columns, tables[name])
     return cells

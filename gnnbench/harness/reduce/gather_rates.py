@@ -1,25 +1,26 @@
-"""How fast rows were read, beside what mere copying takes, and the requests that a row costs."""
+"""Rates of gathering feature rows, compared with plain copies, and memory requests per row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import COPY_TIME, FEATURE_BYTES
-from gnnbench.harness.pair_columns import Value, level
+from gnnbench.harness.reduce.comparison import Value, level
 from gnnbench.kernels.reference.zero_copy import lines, requests
+from gnnbench.schema import MetricRow
 
-Record = dict[str, Any]
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from gnnbench.harness.journal import Record
 
-KEPT = "reused"  # rows that are there already are not read
-ALIGNMENTS = 32  # elements of a line: where a row may begin
-MODEL_ELEMENTS = 1 << 18  # of the rows that the model goes through
+REUSED = "reused"  # rows of the previous batch, which are not read
+ALIGNMENTS = 32  # elements of a cache line: offsets at which a row may begin
+MODEL_ELEMENTS = 1 << 18  # of all rows of the address model
 
 
 def _counted(sample: Record, measure: str) -> dict[str, float]:
@@ -28,13 +29,13 @@ def _counted(sample: Record, measure: str) -> dict[str, float]:
 
 
 def served(sample: Record) -> dict[str, int]:
-    """Bytes of rows that an epoch read, by where they were."""
-    found = _counted(sample, FEATURE_BYTES.name)
-    return {where: int(size) for where, size in found.items() if where != KEPT}
+    """Bytes of rows that an epoch read, by their location."""
+    sizes = _counted(sample, FEATURE_BYTES.name)
+    return {where: int(size) for where, size in sizes.items() if where != REUSED}
 
 
-def rate_rows(cell: Cell, lives: Sequence[Sequence[Record]]) -> list[Row]:
-    """Rows of ``metrics.csv``: bytes a second, of a cell's rows and of copies of as many."""
+def rate_rows(cell: Cell, trials: Sequence[Sequence[Record]]) -> list[MetricRow]:
+    """Rows of ``metrics.csv``: bytes per second of gathers, and of copies of as many bytes."""
 
     def of_rows(sample: Record) -> float | None:
         size, seconds = sum(served(sample).values()), sample["memory_io_time_s"]
@@ -51,34 +52,37 @@ def rate_rows(cell: Cell, lives: Sequence[Sequence[Record]]) -> list[Row]:
 
         return rate
 
-    paths = dict.fromkeys(p for life in lives for s in life for p in _counted(s, COPY_TIME.name))
-    wanted: list[tuple[m.Measure, str, Value]] = [
+    samples = [s for trial in trials for s in trial]
+    paths = dict.fromkeys(p for s in samples for p in _counted(s, COPY_TIME.name))
+    values: list[tuple[m.Measure, str, Value]] = [
         (m.ROW_RATE, "", of_rows),
         (m.OF_COPY, "", of_copy),
         *((m.COPY_RATE, where, copied(where)) for where in paths),
     ]
-    found = [(what, where, level(lives, value)) for what, where, value in wanted]
-    return [m.metric(cell.id, "features", what, e, where=w) for what, w, e in found if e.n]
+    rates = [(measured, where, level(trials, value)) for measured, where, value in values]
+    return [m.metric(cell.id, "features", rate, e, where=w) for rate, w, e in rates if e.n]
 
 
-def request_rows(cell: Cell, facts: Mapping[str, Any]) -> list[Row]:
-    """The same of the requests for a row of a gather's table: facts of its width."""
-    if not cell.gathers or not facts.get("feature_dim"):
+def request_rows(cell: Cell, facts: Mapping[str, object]) -> list[MetricRow]:
+    """Rows of ``metrics.csv``: memory requests per row of a gather, from the table's width."""
+    width = facts.get("feature_dim")
+    if not cell.gathers or not isinstance(width, int) or not width:
         return []
     return [
         m.metric(cell.id, "features", m.REQUESTS, value, where=way)
-        for way, value in requests_per_row(facts["feature_dim"]).items()
+        for way, value in requests_per_row(width).items()
     ]
 
 
 @lru_cache(maxsize=256)
 def requests_per_row(features: int) -> dict[str, float]:
-    """Mean requests for float32 rows at all alignments, by PyTorch-Direct's address model.
+    """Mean memory requests of a float32 row over all alignments, by PyTorch-Direct's address model.
 
-    ``naive`` and ``aligned`` are its Listings, ``lines`` those that a row lies in: the fewest.
+    ``naive`` and ``aligned`` are the paper's listings; ``lines``, the minimum, counts the cache
+    lines of a row.
     """
     count = min(max(MODEL_ELEMENTS // features, 1), ALIGNMENTS**2)
-    # Far from one another, so that no line holds two of them.
+    # Far apart, so that no cache line has parts of two rows.
     ids = np.random.default_rng(0).permutation(ALIGNMENTS**2)[:count] * (ALIGNMENTS + 1)
     return {
         "naive": requests(ids, features) / count,
