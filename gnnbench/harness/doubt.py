@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gnnbench.harness import clocks, report_audit, thread_placement
 from gnnbench.harness.training_check import excess_doubt
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import JournalState
+    from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair
-
-Record = Mapping[str, Any]
 
 IDLE_SHARE = 0.02  # of a core
 FOREIGN_SHARE = 0.2  # cores
 FREE_SHARE = 0.05  # and of each core that the worker leaves free, where others are in nobody's way
-IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
+IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be distinguished from rounding
 # Of the worker's own CPU time: what all cores did is sampled by ticks, what a process used is not,
 # and work in short bursts is counted by the one at up to a tenth more or less than by the other.
 SAMPLED = 0.1
@@ -30,7 +28,7 @@ WAIT_S = 0.004
 
 
 def share(samples: Sequence[Record], key: str) -> float:
-    """CPU time over the length of the blocks; cores."""
+    """CPU time per second of the timed blocks (cores)."""
     length = sum(s["block_s"] for s in samples)
     return float(sum(s.get(key, 0.0) for s in samples) / length) if length else 0.0
 
@@ -40,8 +38,8 @@ def pair_doubt(
 ) -> str:
     """Why a pair of trials should not count, or "", from its measured samples of both sides.
 
-    Causes are outside the system, seen beside its times. ``free_cores``: those that the workers
-    have no threads for. A stop counts also in ``untimed`` parts.
+    Causes are outside the system. ``free_cores``: cores for which the workers have no threads. A
+    stop counts also in ``untimed`` parts.
     """
     if changed := thread_placement.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
@@ -50,8 +48,8 @@ def pair_doubt(
     for ident in dict.fromkeys(s["id"] for s in samples):
         own = [s for s in samples if s["id"] == ident]
         others = [s["system"] for s in samples if s["id"] != ident]
-        if found := disturbed(own, free_cores, others[0] if others else "the other"):
-            return found
+        if reason := disturbed(own, free_cores, others[0] if others else "the other"):
+            return reason
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
     return ""
@@ -113,10 +111,10 @@ def stop_doubt(samples: Sequence[Record]) -> str:
 
 
 def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str]:
-    """Doubts of how a cell behaved in the lives of one comparison that count, or in all."""
+    """Reasons to doubt a cell's own behaviour in the trials of one comparison, or in all."""
     own = journal.measured(cell, pair)
     excesses = journal.excesses(pair).values() if pair is not None else ()
-    found = [
+    doubts = [
         report_audit.first_epoch_doubt(journal.warm_ups(cell, pair), own),
         clocks.quiescence_doubt(own),
         clocks.parent_doubt(own),
@@ -125,4 +123,4 @@ def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str
         report_audit.after_doubt(cell, own),
         excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",
     ]
-    return [text for text in found if text]
+    return [text for text in doubts if text]

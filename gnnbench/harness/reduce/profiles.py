@@ -20,7 +20,7 @@ def sample_rows(journal: JournalState) -> list[SampleRow]:
     """Rows of ``samples.csv`` in the order of their measurement."""
     names = [c.name for c in SAMPLES if c.name != "void"]
     return [
-        SampleRow(**{name: s.get(name) for name in names}, void=not journal.counts(s))
+        SampleRow(**{name: s[name] for name in names if name in s}, void=not journal.counts(s))
         for s in journal.samples
     ]
 
