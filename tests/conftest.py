@@ -156,10 +156,10 @@ def _room_for_all() -> Generator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _no_settling() -> Generator[None]:
     """Threads do not spin here, so that nothing is waited for between epochs."""
-    from gnnbench.harness import trial
+    from gnnbench.harness import alternating_epochs
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial, "SETTLE_S", 0.0)
+        patch.setattr(alternating_epochs, "SETTLE_S", 0.0)
         yield
 
 

@@ -90,7 +90,9 @@ class Warm(Cold):
         """The line to a process of its own that forks, and it."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         variables = {**os.environ, "PYTHONPATH": SEARCHED}
-        from gnnbench.harness.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
+        from gnnbench.harness.worker_environment import (
+            WORKER_ENVIRONMENT as loaded,  # read as libraries are
+        )
 
         with theirs:
             source = Cold(

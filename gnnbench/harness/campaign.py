@@ -22,19 +22,19 @@ from gnnbench.core.errors import (
 from gnnbench.core.files import write_json
 from gnnbench.core.units import binary, taking
 from gnnbench.datasets.paths import data_root
-from gnnbench.datasets.store.writer import free_disk_bytes
+from gnnbench.datasets.store.disk import free_disk_bytes
 from gnnbench.harness import folder as folders
 from gnnbench.harness.environment import needs_graph
 from gnnbench.harness.estimate import preparations
 from gnnbench.harness.failures import FAILED
+from gnnbench.harness.idle_wait import IdleWait, limit_s
 from gnnbench.harness.interpreter import HERE, Environments
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.pairing import Observer, Pairing
-from gnnbench.harness.patience import Patience, limit_s
 from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.harness.retry import Again, again
-from gnnbench.harness.shared_cache import Keeper
-from gnnbench.harness.tables import write_tables
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration
@@ -79,18 +79,20 @@ class Interrupted(Exception):
         self.folder = folder
 
 
-def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> Outcome:
+def run(
+    request: Request, observer: Observer, shared_cache: SharedMemoryCache | None = None
+) -> Outcome:
     """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``.
 
-    ``keeper``: that of several runs in a row, which whoever gives it closes.
+    ``shared_cache``: that of several runs in a row, which whoever gives it closes.
     """
     if request.resume and not request.out.is_dir():
         raise folders.nothing_there(request.out, request.experiment)
     with folders.locked(request.out):
         try:
-            if keeper is not None:
-                return _run_locked(request, observer, keeper)
-            with closing(Keeper()) as own:
+            if shared_cache is not None:
+                return _run_locked(request, observer, shared_cache)
+            with closing(SharedMemoryCache()) as own:
                 return _run_locked(request, observer, own)
         except OSError as error:
             if error.errno not in DISK_FULL:
@@ -101,7 +103,7 @@ def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> O
             ) from None
 
 
-def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome:
+def _run_locked(request: Request, observer: Observer, shared_cache: SharedMemoryCache) -> Outcome:
     experiment = request.experiment
     record = _record(request)
     if request.resume:
@@ -113,51 +115,57 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
     else:
         path = folders.create(request.out, experiment, record)
     with folders.writing(path):
-        return _measure_into(path, record, request, observer, keeper)
+        return _measure_into(path, record, request, observer, shared_cache)
 
 
 def _measure_into(
-    path: Path, record: dict[str, Any], request: Request, observer: Observer, keeper: Keeper
+    path: Path,
+    record: dict[str, Any],
+    request: Request,
+    observer: Observer,
+    shared_cache: SharedMemoryCache,
 ) -> Outcome:
     experiment, plan = request.experiment, request.plan
-    ledger = Ledger(path)
+    journal = RunJournal(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
     threads = max((machine.resolve_threads(cell.threads) for cell in plan.cells), default=1)
-    patience = Patience(
+    idle_wait = IdleWait(
         limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0,
         max(machine.usable_cores() - threads, 0),
     )
-    pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations, patience=patience)
+    pairing = Pairing(
+        journal, experiment.measure, observer, shared_cache, calibrations, idle_wait=idle_wait
+    )
     stopped = False
-    write = partial(write_tables, path, plan, ledger, experiment, calibrations)
+    write = partial(write_tables, path, plan, journal, experiment, calibrations)
     try:
-        todo = [p for p in plan.pairs if not _finished(p, ledger)]
+        todo = [p for p in plan.pairs if not _finished(p, journal)]
         repeated = again(path, plan) if request.only_failed else None
         if repeated is not None:
             observer.note(repeated.note)
-            repeated.forget(ledger)
+            repeated.forget(journal)
             todo = repeated.pairs
         observer.plan(len(todo), experiment.measure.time_budget_s)
         first = todo[0].system.dataset if todo else ""
         timeout_s = experiment.measure.cell_timeout_s
-        keeper.serve(path / "logs", timeout_s, request.environments, first)
-        _prepare(todo, plan, keeper, observer)
+        shared_cache.start_run(path / "logs", timeout_s, request.environments, first)
+        _prepare(todo, plan, shared_cache, observer)
         if any(pair.system.id not in plan.failures for pair in todo):
-            patience.wait(observer.note)
+            idle_wait.wait(observer.note)
         for pair in todo:
-            if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
+            if pair.system.id in plan.failures or (pair.direct and _broken(pair, journal)):
                 continue
-            pairing.run(_alone_if_needed(pair, plan, ledger))
+            pairing.run(_alone_if_needed(pair, plan, journal))
             if repeated is not None:
-                repeated.settle(pair, ledger)
+                repeated.settle(pair, journal)
             write()
             observer.pair_done()
-            if stopped := not request.keep_going and _any_failed(pair, ledger):
+            if stopped := not request.keep_going and _any_failed(pair, journal):
                 observer.note(
                     "stopped at the first failure; go on by giving the same with --resume"
                 )
                 break
-        for reference in _unmeasured(plan, ledger):
+        for reference in _unmeasured(plan, journal):
             if stopped or request.only_failed:
                 break
             pairing.run(Pair(reference))
@@ -165,7 +173,7 @@ def _measure_into(
         write()
         raise Interrupted(path) from None
     finally:
-        ledger.close()
+        journal.close()
     rows = write()
     datasets = {row["dataset"] for row in rows}
     write_json(
@@ -177,9 +185,9 @@ def _measure_into(
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
-            "busy": ledger.busy(),
-            "prepared": {d: f for d, f in keeper.prepared.items() if d in datasets},
-            "held": {d: f for d, f in keeper.facts.items() if d in datasets},
+            "busy": journal.busy(),
+            "prepared": {d: f for d, f in shared_cache.prepared.items() if d in datasets},
+            "held": {d: f for d, f in shared_cache.facts.items() if d in datasets},
         },
     )
     # What was there when the run was planned has gone since: that counts, whoever named it.
@@ -216,46 +224,48 @@ def unfinished(request: Request) -> Plan:
     """What ``--resume`` would measure of the last run. Raises ``UsageError`` without one."""
     plan = request.plan
     path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
-    with closing(Ledger(path)) as ledger:
-        pairs = [pair for pair in plan.pairs if not _finished(pair, ledger)]
+    with closing(RunJournal(path)) as journal:
+        pairs = [pair for pair in plan.pairs if not _finished(pair, journal)]
     ids = {c.id for pair in pairs for c in (pair.reference, pair.system) if c is not None}
     return replace(plan, cells=[c for c in plan.cells if c.id in ids], pairs=pairs)
 
 
-def _finished(pair: Pair, ledger: Ledger) -> bool:
-    alone = not pair.direct and ledger.finished(Pair(pair.system))
-    return ledger.finished(pair) or alone
+def _finished(pair: Pair, journal: RunJournal) -> bool:
+    alone = not pair.direct and journal.finished(Pair(pair.system))
+    return journal.finished(pair) or alone
 
 
-def _any_failed(pair: Pair, ledger: Ledger) -> bool:
+def _any_failed(pair: Pair, journal: RunJournal) -> bool:
     cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
-    return any(c.id in ledger.failures and ledger.failures[c.id].status in FAILED for c in cells)
+    return any(c.id in journal.failures and journal.failures[c.id].status in FAILED for c in cells)
 
 
-def _unmeasured(plan: Plan, ledger: Ledger) -> list[Cell]:
+def _unmeasured(plan: Plan, journal: RunJournal) -> list[Cell]:
     """References that were never measured because what ran beside them failed."""
     references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
     return [
         c
         for c in references.values()
-        if c.id not in plan.failures and c.id not in ledger.failures and not ledger.measured(c)
+        if c.id not in plan.failures and c.id not in journal.failures and not journal.measured(c)
     ]
 
 
-def _broken(pair: Pair, ledger: Ledger) -> bool:
-    return any(c is not None and c.id in ledger.failures for c in (pair.system, pair.reference))
+def _broken(pair: Pair, journal: RunJournal) -> bool:
+    return any(c is not None and c.id in journal.failures for c in (pair.system, pair.reference))
 
 
-def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
+def _alone_if_needed(pair: Pair, plan: Plan, journal: RunJournal) -> Pair:
     reference = pair.reference
     if reference is None or (
-        reference.id not in ledger.failures and reference.id not in plan.failures
+        reference.id not in journal.failures and reference.id not in plan.failures
     ):
         return pair
     return Pair(pair.system)
 
 
-def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) -> None:
+def _prepare(
+    pairs: list[Pair], plan: Plan, shared_cache: SharedMemoryCache, observer: Observer
+) -> None:
     """Make every dataset ready; a failure is the fate of its cells.
 
     Raises ``UsageError`` where the disk has no room for all of them.
@@ -265,7 +275,7 @@ def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) 
     for dataset in dict.fromkeys(p.system.dataset for p in able):
         cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
         observer.step(f"{dataset}: preparing", 0.0)
-        if (failure := keeper.prepare(cell)) is not None:
+        if (failure := shared_cache.prepare(cell)) is not None:
             observer.note(f"{dataset}: {failure.reason}")
             plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
             plan.absent.add(dataset)

@@ -1,48 +1,48 @@
-"""Compare the worker's clock with the runner's own.
+"""Compare the worker's clock with the harness's own.
 
-A worker reports how long its epoch was. What runs in the worker may change the clock that it reads,
-or work on after the report. The runner records when it sent the command, when the end was reported
-and when the worker was quiet: these enclose the epoch and two wake-ups, nothing else. Every time
-that is judged is a part of the epoch.
+A worker reports how long its epoch was. Code that runs in the worker may change the clock that it
+reads, or work on after the report. The harness records when it sent the command, when the end was
+reported and when the worker was idle: these times enclose the epoch and two wake-ups, nothing else.
 
 A wake-up takes long where other programs use the cores. So run-queue delay is subtracted, and a
-``_fault`` counts only when it repeats on a quiet machine (``gnnbench.harness.suspects``).
+``_fault`` counts only when it repeats on an idle machine (``gnnbench.harness.timing_anomalies``).
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from gnnbench.harness.journal import Record
 
 
-def word_wait(sample: Record) -> float:
-    """How long the runner and the worker waited for a core around an epoch (s).
+def report_delay_s(sample: Record) -> float:
+    """Return how long the harness and the worker waited for a core around an epoch (s).
 
-    The worker's delay is also that of its own threads among each other, within the epoch. It counts
-    as far as other programs used the cores, so that a system cannot hide work behind it.
+    The worker's delay includes that of its own threads among each other, within the epoch. It
+    counts as far as other programs used the cores, so that a system cannot hide work behind it.
     """
-    return float(sample.get("runner_wait_s", 0.0)) + _by_others(sample, "worker_wait_s")
+    return float(sample.get("runner_wait_s", 0.0)) + _due_to_others(sample, "worker_wait_s")
 
 
-def quiet_wait(sample: Record) -> float:
-    """How long threads of the worker waited for a core because of other programs (s)."""
-    return _by_others(sample, "threads_wait_s")
+def threads_delay_s(sample: Record) -> float:
+    """Return how long threads of the worker waited for a core because of other programs (s)."""
+    return _due_to_others(sample, "threads_wait_s")
 
 
-def _by_others(sample: Record, key: str) -> float:
+def _due_to_others(sample: Record, key: str) -> float:
     return min(float(sample.get(key, 0.0)), max(float(sample.get("foreign_cpu_s", 0.0)), 0.0))
 
 
 @dataclass(frozen=True)
-class Around:
+class EnclosingTime:
     """A time that encloses an epoch: ``key`` of a sample.
 
     An excess over the worker's own time is a fault above ``share`` of it and ``slack_s``, a doubt
-    above ``doubt_share`` and ``doubt_slack_s`` (s). ``wait`` of a sample is not an excess (s).
+    above ``doubt_share`` and ``doubt_slack_s`` (s). ``delay`` of a sample (s) is subtracted.
     """
 
     key: str
@@ -50,71 +50,71 @@ class Around:
     slack_s: float
     doubt_share: float
     doubt_slack_s: float
-    wait: Callable[[Record], float]
+    delay: Callable[[Record], float]
 
     def gaps(self, samples: Sequence[Record]) -> tuple[list[float], float]:
-        """By how much it exceeds the worker's time, ascending, and its own median; seconds.
+        """Return its excesses over the worker's time, ascending, and its own median; seconds.
 
         Waiting for a core makes no excess negative. Samples without this time are left out.
         """
         known = [s for s in samples if s.get(self.key)]
-        usual = statistics.median(s[self.key] for s in known) if known else 0.0
-        return sorted(self._gap(s) for s in known), usual
+        median = statistics.median(s[self.key] for s in known) if known else 0.0
+        return sorted(self._gap(s) for s in known), median
 
     def _gap(self, sample: Record) -> float:
         gap = float(sample[self.key] - sample["wall_s"])
-        return max(gap - self.wait(sample), min(gap, 0.0))
+        return max(gap - self.delay(sample), min(gap, 0.0))
 
-    def exceeds(self, gaps: Sequence[float], usual: float) -> bool:
-        """Whether three quarters of the epochs do: on a busy machine single ones do by chance."""
-        return bool(gaps) and gaps[len(gaps) // 4] > max(self.share * usual, self.slack_s)
+    def exceeds(self, gaps: Sequence[float], median: float) -> bool:
+        """Return whether three quarters of the epochs exceed; on a busy machine single ones may."""
+        return bool(gaps) and gaps[len(gaps) // 4] > max(self.share * median, self.slack_s)
 
     def doubt(self, samples: Sequence[Record]) -> tuple[float, float] | None:
-        """The median gap and the median time where that may be chance or not."""
-        gaps, usual = self.gaps(samples)
+        """Return the median excess and the median time where the excess may be random."""
+        gaps, median = self.gaps(samples)
         gap = statistics.median(gaps) if gaps else 0.0
-        return (gap, usual) if gap > max(self.doubt_share * usual, self.doubt_slack_s) else None
+        return (gap, median) if gap > max(self.doubt_share * median, self.doubt_slack_s) else None
 
 
 # A thread of Python may delay the report of the end.
-WORD = Around("parent_s", 0.02, 0.018, 0.02, 0.004, word_wait)
-# Threads that spin after their last work.
-QUIET = Around("outer_s", 0.1, 0.05, 0.05, 0.03, quiet_wait)
+REPORTED_END = EnclosingTime("parent_s", 0.02, 0.018, 0.02, 0.004, report_delay_s)
+# Threads may spin after their last work.
+QUIESCENCE = EnclosingTime("outer_s", 0.1, 0.05, 0.05, 0.03, threads_delay_s)
 
 
 def parent_fault(samples: Sequence[Record]) -> str:
-    """Whether the worker reports other times than have passed, over the measured epochs."""
-    gaps, usual = WORD.gaps(samples)
-    less = bool(gaps) and gaps[-1 - len(gaps) // 4] < -WORD.share * usual
-    if not less and not WORD.exceeds(gaps, usual):
+    """Return how the worker's reported times differ from the harness's clock, or ""."""
+    gaps, median = REPORTED_END.gaps(samples)
+    shorter = bool(gaps) and gaps[-1 - len(gaps) // 4] < -REPORTED_END.share * median
+    if not shorter and not REPORTED_END.exceeds(gaps, median):
         return ""
-    told = statistics.median(s["wall_s"] for s in samples)
+    reported = statistics.median(s["wall_s"] for s in samples)
     return (
-        f"its epochs took {usual:.3g} s by the runner's clock where it tells {told:.3g} s: its"
-        " clock is not right"
+        f"its epochs took {median:.3g} s by the harness's clock where it reports {reported:.3g} s:"
+        " its clock is wrong"
     )
 
 
 def parent_doubt(samples: Sequence[Record]) -> str:
-    """Like ``parent_fault``, of a difference that may be chance."""
-    if (found := WORD.doubt(samples)) is None:
+    """Return a difference as of ``parent_fault`` that may be random, or ""."""
+    if (excess := REPORTED_END.doubt(samples)) is None:
         return ""
-    return f"its epochs were {found[0]:.3g} s of {found[1]:.3g} s longer by the runner's clock"
+    return f"its epochs were {excess[0]:.3g} s of {excess[1]:.3g} s longer by the harness's clock"
 
 
-def quiet_fault(samples: Sequence[Record]) -> str:
-    """Whether work went on when the epoch had ended, over the measured epochs."""
-    gaps, outer = QUIET.gaps(samples)
-    if not QUIET.exceeds(gaps, outer):
+def quiescence_fault(samples: Sequence[Record]) -> str:
+    """Return how long work went on after the measured epochs had ended, or ""."""
+    gaps, outer = QUIESCENCE.gaps(samples)
+    if not QUIESCENCE.exceeds(gaps, outer):
         return ""
     return (
-        f"its epochs took {outer:.3g} s until all was quiet, {statistics.median(gaps):.3g} s more"
-        " than they lasted: work goes on after they have ended"
+        f"its epochs took {outer:.3g} s until all threads were idle, {statistics.median(gaps):.3g}"
+        " s more than they lasted: work goes on after they have ended"
     )
 
 
-def quiet_doubt(samples: Sequence[Record]) -> str:
-    """Like ``quiet_fault``, of a difference that may be chance."""
-    if (found := QUIET.doubt(samples)) is None:
+def quiescence_doubt(samples: Sequence[Record]) -> str:
+    """Return a difference as of ``quiescence_fault`` that may be random, or ""."""
+    if (excess := QUIESCENCE.doubt(samples)) is None:
         return ""
-    return f"its epochs were quiet {found[0]:.3g} s of {found[1]:.3g} s after they had ended"
+    return f"its epochs were idle {excess[0]:.3g} s of {excess[1]:.3g} s after they had ended"

@@ -73,13 +73,13 @@ def needs_graph(name: str) -> bool:
     return isinstance(found, Failure) or found.needs_graph
 
 
-def shared(cell: Cell) -> tuple[str, ...]:
+def shared_arrays(cell: Cell) -> tuple[str, ...]:
     """Arrays of the graph that a run holds for all lives of the cell's workers."""
     found = system(cell.system)
     return () if isinstance(found, Failure) else found.shared(cell)
 
 
-def store(cell: Cell) -> StoreSpec | None:
+def feature_store(cell: Cell) -> StoreSpec | None:
     """The feature store of a cell; None where it has none, or nobody can tell."""
     found = system(cell.system)
     return None if isinstance(found, Failure) else found.store(cell)

@@ -1,4 +1,4 @@
-"""When the work of an epoch has stopped, not when its system says so."""
+"""When the work of an epoch has ended, whatever its system reports."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ BUSY_SHARE = 0.3  # of a core: an idle OpenMP team has stopped spinning by then
 GRACE_S = 0.5
 
 
-def quiet_since(start: float) -> float:
-    """Wait until the devices and this process are quiet; since when they are.
+def wait_until_quiescent(start: float) -> float:
+    """Wait until the devices and this process are idle; return since when they are.
 
-    ``start`` is when an epoch that has just ended began; both are times of ``perf_counter``. So
-    work left behind on a stream or a thread is counted. A thread that is still busy after as long
-    as the epoch and half a second is no rest of the epoch: the runner sees it as use of the CPU
-    while idle. Work behind a sleeping thread is not seen.
+    ``start`` is when the epoch began; both are times of ``perf_counter``. Work left on a stream or
+    a thread is thus counted. A thread that is still busy after the epoch's duration and half a
+    second does not belong to the epoch: the harness notices its CPU use while the worker is idle.
+    Work behind a sleeping thread is not noticed.
     """
     synchronize_devices()
     returned = time.perf_counter()
-    most = (returned - start) + GRACE_S
-    begin, quiet = returned, 0
-    # Steps are counted too: a clock that was made slow would keep the run here.
-    for _ in range(math.ceil(most / STEP_S)):
-        if quiet >= QUIET_STEPS or time.perf_counter() >= returned + most:
+    limit = (returned - start) + GRACE_S
+    idle_since, quiet_steps = returned, 0
+    # Steps are counted too: a clock that was made slow would block the run here.
+    for _ in range(math.ceil(limit / STEP_S)):
+        if quiet_steps >= QUIET_STEPS or time.perf_counter() >= returned + limit:
             break
-        spent, step = time.process_time(), time.perf_counter()
+        cpu_s, step = time.process_time(), time.perf_counter()
         time.sleep(STEP_S)
         end = time.perf_counter()
-        busy = time.process_time() - spent >= BUSY_SHARE * (end - step)
-        if busy or _others_run():
-            begin, quiet = end, 0
+        busy = time.process_time() - cpu_s >= BUSY_SHARE * (end - step)
+        if busy or _other_thread_runs():
+            idle_since, quiet_steps = end, 0
         else:
-            quiet += 1
-    return begin if quiet else returned
+            quiet_steps += 1
+    return idle_since if quiet_steps else returned
 
 
-def _others_run() -> bool:
-    """Whether another thread of this process runs or waits for a core."""
-    own = threading.get_native_id()
+def _other_thread_runs() -> bool:
+    """Return whether another thread of this process runs or waits for a core."""
+    this_thread = threading.get_native_id()
     for task in Path("/proc/self/task").iterdir():
-        if task.name != str(own):
+        if task.name != str(this_thread):
             with contextlib.suppress(OSError):  # it has ended
                 state = (task / "stat").read_text().rpartition(")")[2].split()[0]
                 if state == "R":
@@ -55,7 +55,7 @@ def _others_run() -> bool:
 
 
 def synchronize_devices() -> None:
-    """Wait for all work of this process on all GPUs, where it has used one."""
+    """Wait for all work of this process on all GPUs, if it has used one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         for device in range(torch.cuda.device_count()):

@@ -19,7 +19,7 @@ from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.core.files import TEMPORARY, ensure_folder, sweep, write_json, write_text
 from gnnbench.core.option import plain_text
-from gnnbench.harness.process import WORKER_ENVIRONMENT, overridden_environment
+from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT, overridden_environment
 from gnnbench.measure import machine
 from gnnbench.schema.reader import read_json_record, run_folders
 

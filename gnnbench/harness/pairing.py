@@ -8,15 +8,17 @@ from typing import Any, Protocol
 
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell, Until
-from gnnbench.harness.environment import store
-from gnnbench.harness.journal import RunJournal, Record
-from gnnbench.harness.pair_columns import logs
-from gnnbench.harness.patience import Patience
+from gnnbench.harness.environment import feature_store
+from gnnbench.harness.idle_wait import IdleWait
+from gnnbench.harness.journal import Record, RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.profiling_runs import over_looks
-from gnnbench.harness.shared_cache import Keeper
-from gnnbench.harness.trial import EPOCHS, CellFailed, Life
+from gnnbench.harness.profile_means import mean_over_processes
+from gnnbench.harness.protocol import EPOCH_NUMBERS, SETUP
+from gnnbench.harness.reduce.comparison import logs
+from gnnbench.harness.shared_cache import SharedMemoryCache
+from gnnbench.harness.trial import Trial
+from gnnbench.harness.trial_context import CellFailed
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch
 from gnnbench.statistics import noise, primary_metric
@@ -49,10 +51,10 @@ class Pairing:
     journal: RunJournal
     measure: Measure
     observer: Observer
-    keeper: Keeper
+    shared_cache: SharedMemoryCache
     calibrations: Sequence[Calibration] = ()
     gpu: GpuWatch = field(default_factory=GpuWatch)
-    patience: Patience = field(default_factory=Patience)
+    idle_wait: IdleWait = field(default_factory=IdleWait)
 
     def run(self, pair: Pair) -> None:
         """Measure a comparison; failures go to the journal.
@@ -79,14 +81,14 @@ class Pairing:
             if why := why or self._doubted(pair, lives):
                 break
             number = self.journal.next_trial(pair)
-            Life(
-                pair, number, self.journal, self.measure, self.keeper, self.gpu,
+            Trial(
+                pair, number, self.journal, self.measure, self.shared_cache, self.gpu,
                 self._step,
             ).run(lambda life_s, round_s: self._rounds(pair, life_s, round_s))  # fmt: skip
             last = self.journal.last_trial(pair)
             if last is not None and last["void"]:
                 self.observer.note(f"pair {number + 1} is void ({last['doubt']}): once more")
-                self.patience.wait(self.observer.note)
+                self.idle_wait.wait(self.observer.note)
         self._profile(pair)
         self.journal.record("done", pair=pair.id, why=why)
 
@@ -141,7 +143,7 @@ class Pairing:
                 found |= seen | ({"facts": facts} if facts else {})
             if "stages" in found and again[cell.id]:
                 told = [seen.get("stages", []) for seen in again[cell.id]]
-                found["stages"] = over_looks([*told, found["stages"]])
+                found["stages"] = mean_over_processes([*told, found["stages"]])
             self.journal.record("profile", cell=cell.id, profile=found)
 
     def _unseen(self, cell: Cell) -> bool:
@@ -150,13 +152,13 @@ class Pairing:
 
     def _look(self, cell: Cell, look: str) -> dict[str, Any]:
         """What a fresh process answers, or the error that it ends with."""
-        worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
+        worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
         try:
-            graph = self.keeper.graph(cell)
+            graph = self.shared_cache.graph(cell)
             worker.open(graph)
             if look != "memory":  # which looks at how all is built
-                worker.call("setup")
-            found: dict[str, Any] = worker.call(look, epoch=EPOCHS, graph=graph)
+                worker.call(SETUP)
+            found: dict[str, Any] = worker.call(look, epoch=EPOCH_NUMBERS, graph=graph)
             worker.close()
         except WorkerFailed as failed:
             found = {"error": failed.failure.reason}
@@ -194,5 +196,5 @@ def _has_inside(cell: Cell) -> bool:
     """Whether there is more to see of a cell than what was timed."""
     if cell.goes_until is not Until.MEMORY_IO:
         return _samples_only(cell)
-    features = store(cell)
+    features = feature_store(cell)
     return features is not None and features.traced

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import secrets
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from gnnbench.core.cell import Cell
-from gnnbench.harness.overlap_bounds import link_bytes
 from gnnbench.harness.probing import probe_fault, shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
-from gnnbench.harness.retraining import EPOCHS
+from gnnbench.harness.protocol import COPIES, EPOCH_NUMBERS, PROBE
+from gnnbench.harness.reduce.overlap_bounds import link_bytes
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from gnnbench.harness.journal import Record
 
 PROBE_EPOCHS = 3
-PROBES = 3
-COPIED_BYTES = 1 << 32  # at most, to see how fast the link is
+MAX_PROBES = 3
+MAX_COPIED_BYTES = 1 << 32
+
+
+class LinkCopy(TypedDict):
+    """A measured copy over a link: its bytes and seconds."""
+
+    bytes: int
+    seconds: float
 
 
 @dataclass
-class Probed:
+class ProbedPhases:
     """Times of the phases, run one by one: seconds per batch by phase.
 
-    ``alone`` is the least and ``median`` the median over batches. ``wrong`` says which batch was
-    wrong, ``fault`` which phase an epoch reports as shorter than it is.
+    ``alone`` is the minimum and ``median`` the median over batches. ``wrong`` describes a wrong
+    batch, ``fault`` a phase that an epoch reports as shorter than it is.
     """
 
     alone: dict[str, float] = field(default_factory=dict)
@@ -35,18 +43,18 @@ class Probed:
     fault: str = ""
 
 
-def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -> Probed:
-    """Run the phases one by one, and again where one looks wrong: it may be other programs.
+def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -> ProbedPhases:
+    """Run the phases one by one; repeat where one looks wrong, as other programs may cause that.
 
     Raises ``WorkerFailed``.
     """
     times: dict[str, list[float]] = {}
-    probed = Probed()
-    for _ in range(PROBES):
-        epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
-        answer = worker.call("probe", epochs=epochs)
+    probed = ProbedPhases()
+    for _ in range(MAX_PROBES):
+        epochs = [secrets.randbelow(EPOCH_NUMBERS) for _ in range(PROBE_EPOCHS)]
+        answer = worker.call(PROBE, epochs=epochs)
         if reason := answer["reason"]:
-            return Probed(wrong=f"when its phases were run one by one: {reason}")
+            return ProbedPhases(wrong=f"when its phases were run one by one: {reason}")
         for phase, seconds in answer["alone"].items():
             times.setdefault(phase, []).extend(seconds)
         # On a busy machine a batch may take many times as long, and never less.
@@ -58,18 +66,16 @@ def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -
     return probed
 
 
-def link_copy(
-    cell: Cell, worker: WorkerProcess, samples: Sequence[Record]
-) -> dict[str, float] | None:
-    """Bytes and seconds of a copy as large as an epoch's transfers over the link, or a part of
-    them; None where there are none.
+def link_copy(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -> LinkCopy | None:
+    """Copy as many bytes over the link as an epoch does, up to ``MAX_COPIED_BYTES``.
 
-    Each rank has a link of its own, of which this worker is one. Raises ``WorkerFailed``.
+    Returns None where an epoch transfers nothing. Each rank has a link of its own; this worker is
+    one rank. Raises ``WorkerFailed``.
     """
-    whole = statistics.median(link_bytes(dict(s)) for s in samples) if samples else 0.0
-    if not whole or not cell.composed or cell.gathers or shared_by_ranks(cell):
+    epoch_bytes = statistics.median(link_bytes(dict(s)) for s in samples) if samples else 0.0
+    if not epoch_bytes or not cell.composed or cell.gathers or shared_by_ranks(cell):
         return None
-    size = int(min(whole, COPIED_BYTES))
-    batches = max(1, round(samples[-1]["batches"] * size / whole))
-    counts = worker.call("copies", served={"host_copy": size}, batches=batches)["counts"]
-    return {"bytes": size, "seconds": counts[0][-1]} if counts else None
+    size = int(min(epoch_bytes, MAX_COPIED_BYTES))
+    batches = max(1, round(samples[-1]["batches"] * size / epoch_bytes))
+    counts = worker.call(COPIES, served={"host_copy": size}, batches=batches)["counts"]
+    return {"bytes": size, "seconds": float(counts[0][-1])} if counts else None

@@ -1,58 +1,62 @@
-"""The phases as an epoch tells them, held against the same phases run one by one."""
+"""Compare the phase times that an epoch reports with the same phases run one by one."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gnnbench.core import registry
 from gnnbench.core.cell import PHASES, Cell
 from gnnbench.core.counters import RANK_BUSY
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from gnnbench.harness.journal import Record
 
 RANKS = ("data-parallel", "factored")  # schedules of several processes
-SHARE = 0.5  # of what the phase takes by itself
+SHARE = 0.5  # of the phase's time when run by itself
 SLACK_S = 0.0005  # an epoch: the clock itself
 SLOWEST = 0.5  # the machine itself may have been so much slower when it was probed
 
 
 def shared_by_ranks(cell: Cell) -> bool:
-    """Whether several processes of ours share a cell's batches, of which one is probed."""
-    named = cell.recipe.get(registry.SCHEDULE, {}).get("name")
-    return cell.composed and named in RANKS
+    """Return whether several of gnnbench's processes share a cell's batches; one is probed."""
+    schedule = cell.recipe.get(registry.SCHEDULE, {}).get("name")
+    return cell.composed and schedule in RANKS
 
 
 def probe_fault(samples: Sequence[Record], alone: Mapping[str, float], ranks: bool = False) -> str:
-    """Whether a phase is told at less than half of what it takes by itself.
+    """Return which phase an epoch reports as less than half of its time when run by itself, or "".
 
-    ``alone`` are seconds per batch by phase, empty where nobody could look. Where the epoch's
-    phases and what lay between them took less than the phases one by one, the machine was slower
-    meanwhile, by up to a half. The wall time would not tell: phases may lie beside one another.
-    ``ranks``: several processes share the batches, whose times in a phase are added up.
+    ``alone`` are seconds per batch by phase, empty where no phase was probed. Where phases and idle
+    time of an epoch took less than the phases one by one, the machine was slower during the probe,
+    by at most a half. Wall time would not show this, because phases may overlap. ``ranks``:
+    several processes share the batches; their times in a phase are summed.
     """
     if not alone or not samples:
         return ""
     spent = statistics.median(
-        (s["idle_s"] + sum(_told(s, phase, ranks) for phase in PHASES)) / s["batches"]
+        (s["idle_s"] + sum(_phase_seconds(s, phase, ranks) for phase in PHASES)) / s["batches"]
         for s in samples
     )
-    slower = min(max(spent / sum(alone.values()), SLOWEST), 1.0)
-    for phase, right in alone.items():
-        told = statistics.median(_told(s, phase, ranks) / s["batches"] for s in samples)
-        count = statistics.median(s["batches"] for s in samples)
-        if told < SHARE * slower * right and (right - told) * count > SLACK_S:
+    slowdown = min(max(spent / sum(alone.values()), SLOWEST), 1.0)
+    for phase, expected in alone.items():
+        reported = statistics.median(
+            _phase_seconds(s, phase, ranks) / s["batches"] for s in samples
+        )
+        batches = statistics.median(s["batches"] for s in samples)
+        too_short = reported < SHARE * slowdown * expected
+        if too_short and (expected - reported) * batches > SLACK_S:
             return (
-                f"its epochs tell {told:.3g} s of '{phase}' a batch where that takes {right:.3g} s"
-                " by itself: the phase is booked elsewhere, or not done"
+                f"its epochs report {reported:.3g} s of '{phase}' a batch where that takes"
+                f" {expected:.3g} s by itself: the phase is booked elsewhere, or not done"
             )
     return ""
 
 
-def _told(sample: Record, phase: str, ranks: bool) -> float:
-    """Seconds of a phase in an epoch, of all ranks together where there are several."""
+def _phase_seconds(sample: Record, phase: str, ranks: bool) -> float:
+    """Return the seconds of a phase in an epoch, summed over ranks where there are several."""
     if not ranks:
         return sample[f"{phase}_time_s"] or 0.0
     name = RANK_BUSY[phase].name
-    return sum(value for _, found, _, value in sample.get("counts") or () if found == name)
+    return sum(value for _, measure, _, value in sample.get("counts") or () if measure == name)

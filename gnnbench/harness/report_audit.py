@@ -119,9 +119,7 @@ def digests_fault(reference: str, system: str, work: str) -> str:
     """
     if work != "identical" or not reference or not system or reference == system:
         return ""
-    return (
-        "when every batch was looked at it drew other edges than the reference, not so at the gate"
-    )
+    return "when every batch was checked it drew other edges than the reference, not so at the gate"
 
 
 def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:

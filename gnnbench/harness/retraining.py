@@ -6,15 +6,21 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
-from gnnbench.harness.environment import store
-from gnnbench.harness.journal import RunJournal, Record
+from gnnbench.harness.environment import feature_store
+from gnnbench.harness.journal import Record, RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.protocol import (
+    AUDIT,
+    EPOCH,
+    EPOCH_NUMBERS,
+    FORESEE,
+    SETUP,
+)
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.training_check import (
     RETRAININGS,
     Excess,
@@ -24,7 +30,6 @@ from gnnbench.harness.training_check import (
 )
 from gnnbench.statistics.work_class import drawn_class, same_updates
 
-EPOCHS = 2**30  # numbers that an epoch may have
 TIME_LIMIT_S = 120.0  # of one estimate of the spread; the retrainings finished by then are used
 KEPT = (
     "epoch", "loss", "param_moved", "param_norm", "unique_nodes", "sampled_edges",
@@ -43,7 +48,7 @@ class TrainingCheck:
     pair: Pair
     journal: RunJournal
     measure: Measure
-    keeper: Keeper
+    shared_cache: SharedMemoryCache
     step: Callable[[Cell, str, float], None]
 
     def fault(self, number: int) -> str:
@@ -101,7 +106,7 @@ class TrainingCheck:
         known = self.journal.trainings(cell, length)
         known = [t for t in known if [r["epoch"] for r in t] != epochs]
         missing = max(RETRAININGS - len(known), 0)
-        fresh = [[secrets.randbelow(EPOCHS) for _ in epochs] for _ in range(missing)]
+        fresh = [[secrets.randbelow(EPOCH_NUMBERS) for _ in epochs] for _ in range(missing)]
         found = self._retrain(cell, [(numbers, 0) for numbers in fresh])
         if found:
             self.journal.record("retrained", cell=cell.id, trainings=found)
@@ -115,21 +120,21 @@ class TrainingCheck:
         if not plan:
             return []
         began, found = time.monotonic(), []
-        worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
-        features = store(cell)
+        worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
+        features = feature_store(cell)
         try:
             for nth, (epochs, jitter) in enumerate(plan):
                 self.step(cell, f"training {nth + 1} of {len(plan)} for its spread", 0.99)
                 worker.cell = replace(cell, jitter=jitter)
-                worker.open(self.keeper.graph(cell))
-                worker.call("setup")
+                worker.open(self.shared_cache.graph(cell))
+                worker.call(SETUP)
                 records = []
                 for epoch in epochs:
                     if features is not None and features.foresees:
-                        worker.call("foresee", epoch=epoch)
-                    worker.timed("epoch", epoch=epoch)
-                    report: dict[str, Any] = worker.call("audit", epoch=epoch)
-                    records.append({key: report[key] for key in KEPT})
+                        worker.call(FORESEE, epoch=epoch)
+                    worker.timed(EPOCH, epoch=epoch)
+                    report = worker.call(AUDIT, epoch=epoch)
+                    records.append({key: value for key, value in report.items() if key in KEPT})
                 found.append(records)
                 if time.monotonic() - began > TIME_LIMIT_S:
                     break

@@ -1,53 +1,57 @@
-"""What a run keeps for its workers' lives: graphs checked but once, tables copied but once."""
+"""Datasets verified once per run, and arrays copied to shared memory once for all its workers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
-from gnnbench.harness.environment import shared
+from gnnbench.harness.environment import shared_arrays
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.interpreter import HERE, Environments
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
+from gnnbench.harness.protocol import COPY_TO_MEMORY, ArrayFacts, GraphLocation, PreparationFacts
 
 
 @dataclass
-class Keeper:
-    """One per run, or for several in a row (``serve``): what one held serves the next.
+class SharedMemoryCache:
+    """Prepared datasets and shared arrays of one run, or of several in a row (``start_run``).
 
-    A dataset is prepared, and every byte of it checked, once and in a process of its own; workers
-    are told where it lies and map its files. Arrays that a cell's stages ask for
-    (``Spec.shared``) are copied into memory by another process, which makes those that have no
-    file; it holds those of one dataset at a time. Workers map them, and lock them in place. Should
-    that process be killed, workers keep what they have mapped, and the next one that asks has it
-    filled anew. Its own processes run in the run's own environment, workers in that of
-    ``environments`` that their cell names.
+    A separate process prepares a dataset and checks every byte of it once; workers map its files.
+    Another process copies the arrays that a cell's stages need (``Spec.shared``) to memory, and
+    computes those that have no file. It keeps the arrays of one dataset at a time. Workers map and
+    lock them in place. If that process is killed, workers keep what they have mapped, and the next
+    request fills the memory again. These processes run in the run's own Python environment;
+    workers run in the one of ``environments`` that their cell names.
+
+    ``facts`` of arrays in memory and the costs of preparation (``prepared``) are by dataset.
     """
 
     logs: Path = field(default_factory=Path)
     timeout_s: float = 0.0
     environments: Environments = HERE
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # of what was held, by dataset
-    prepared: dict[str, dict[str, Any]] = field(default_factory=dict)  # what that took, by dataset
-    _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _holder: WorkerProcess | None = None
-    _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
+    facts: dict[str, dict[str, ArrayFacts]] = field(default_factory=dict)
+    prepared: dict[str, PreparationFacts] = field(default_factory=dict)
+    _graphs: dict[str, GraphLocation] = field(default_factory=dict)  # by dataset
+    _owner: WorkerProcess | None = None  # the process that owns the memory
+    _addresses: dict[str, str] = field(default_factory=dict)  # by array of the owner's dataset
 
-    def serve(self, logs: Path, timeout_s: float, environments: Environments, first: str) -> None:
-        """Another run, which begins with the dataset ``first``: what is held of it stays."""
+    def start_run(
+        self, logs: Path, timeout_s: float, environments: Environments, first_dataset: str
+    ) -> None:
+        """Serve another run, and free the arrays unless they are of its first dataset."""
         self.logs, self.timeout_s, self.environments = logs, timeout_s, environments
-        if self._holder is not None and self._holder.cell.dataset != first:
+        if self._owner is not None and self._owner.cell.dataset != first_dataset:
             self.close()
 
     def prepare(self, cell: Cell) -> Failure | None:
-        """Make the cell's dataset ready; what became of it where that fails.
+        """Prepare the cell's dataset; returns the failure if that is impossible.
 
         Raises ``UsageError`` where the store cannot be written.
         """
-        worker = self._helper(cell, "prepare")
+        worker = self._start_helper(cell, "prepare")
         try:
             answer = worker.prepare()
         except WorkerFailed as failed:
@@ -59,52 +63,54 @@ class Keeper:
         if "error" in answer:
             return Failure("missing_data", answer["error"])
         known = self._graphs.get(cell.dataset)
-        if known is not None and known != answer["graph"]:  # made anew since: so is what is held
+        if known is not None and known != answer["graph"]:  # the files have been replaced
             self.close()
         self._graphs[cell.dataset] = answer["graph"]
         self.prepared[cell.dataset] = answer["facts"]
         return None
 
-    def graph(self, cell: Cell) -> dict[str, Any] | None:
-        """What a worker is told of the cell's graph; None where the run has not prepared it.
+    def graph(self, cell: Cell) -> GraphLocation | None:
+        """Return where a worker maps the cell's graph; None where the run has not prepared it.
 
-        Raises ``WorkerFailed`` where what the cell asks for cannot be held.
+        Raises ``WorkerFailed`` where an array cannot be copied to memory.
         """
         graph = self._graphs.get(cell.dataset)
         if graph is None:
             return None
-        arrays = tuple(dict.fromkeys((*graph["made"], *shared(cell))))
+        arrays = tuple(dict.fromkeys((*graph["made"], *shared_arrays(cell))))
         if not arrays:
             return graph
-        held = self._hold(cell, graph, arrays)
-        return {**graph, "held": {array: held[array] for array in arrays}}
+        addresses = self._copy_to_memory(cell, graph, arrays)
+        return {**graph, "held": {array: addresses[array] for array in arrays}}
 
-    def _hold(self, cell: Cell, graph: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, str]:
-        holder = self._holder
-        if holder is None or not holder.alive or holder.cell.dataset != cell.dataset:
+    def _copy_to_memory(
+        self, cell: Cell, graph: GraphLocation, arrays: Sequence[str]
+    ) -> dict[str, str]:
+        owner = self._owner
+        if owner is None or not owner.alive or owner.cell.dataset != cell.dataset:
             self.close()
-            holder = self._holder = self._helper(cell, "keeper")
-        if missing := [array for array in arrays if array not in self._held]:
+            owner = self._owner = self._start_helper(cell, "keeper")
+        if missing := [array for array in arrays if array not in self._addresses]:
             try:
-                answer = holder.call("hold", arrays=missing, **graph)
+                answer = owner.call(COPY_TO_MEMORY, arrays=missing, **graph)
             except BaseException:
                 self.close()
                 raise
-            self._held |= answer["held"]
+            self._addresses |= answer["held"]
             self.facts.setdefault(cell.dataset, {}).update(answer["facts"])
-        return self._held
+        return self._addresses
 
     def worker(self, cell: Cell, memory_limit_gib: float = 0.0) -> WorkerProcess:
-        """A process for the cell, in the environment that it names; its log has its name."""
+        """Start a process for the cell, in the Python environment that it names."""
         log = self.logs / f"{cell.id}-{cell.system}.log"
         return WorkerProcess(cell, log, self.timeout_s, memory_limit_gib, self.environments)
 
-    def _helper(self, cell: Cell, what: str) -> WorkerProcess:
-        log = self.logs / f"{what}-{cell.id}.log"
+    def _start_helper(self, cell: Cell, purpose: str) -> WorkerProcess:
+        log = self.logs / f"{purpose}-{cell.id}.log"
         return WorkerProcess(replace(cell, env=""), log, self.timeout_s)
 
     def close(self) -> None:
-        """Give up what is held; it is freed when no worker maps it any more."""
-        holder, self._holder, self._held = self._holder, None, {}
-        if holder is not None:
-            holder.kill()
+        """Give up the arrays; memory is freed when no worker maps it any more."""
+        owner, self._owner, self._addresses = self._owner, None, {}
+        if owner is not None:
+            owner.kill()

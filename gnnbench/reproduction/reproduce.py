@@ -18,7 +18,7 @@ from gnnbench.harness.campaign import Request
 from gnnbench.harness.estimate import describe
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.pairing import Observer
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 from gnnbench.reproduction.claim import Claim, sizes
 from gnnbench.reproduction.rows import Row
@@ -125,7 +125,7 @@ def execute(
     Raises ``campaign.Interrupted``.
     """
     done = []
-    with closing(Keeper()) as keeper:
+    with closing(SharedMemoryCache()) as keeper:
         for step in steps:
             if not step.is_pending:
                 done.append(step)

@@ -32,7 +32,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.datasets.paths import data_root
 from gnnbench.datasets.store import layout
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 
 QUANTITIES = ("topology_s", "features_s", "whole_s", "topology_rss_bytes", "gpu_bytes",
@@ -62,7 +62,7 @@ def prepare(dataset: str, folder: Path, timeout_s: float) -> dict[str, float]:
     """Make a dataset in an empty store, and tell what it took; the store is empty again then."""
     store = folder / "store"
     os.environ["GNNBENCH_DATA"] = str(store)
-    keeper = Keeper(folder, timeout_s)
+    keeper = SharedMemoryCache(folder, timeout_s)
     try:
         cell = cell_of(dataset, folder)
         begin = time.perf_counter()

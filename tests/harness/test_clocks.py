@@ -1,6 +1,6 @@
 """The runner's clock against the worker's, on epochs written out."""
 
-from gnnbench.harness.clocks import parent_doubt, parent_fault, quiet_doubt, quiet_fault
+from gnnbench.harness.clocks import parent_doubt, parent_fault, quiescence_doubt, quiescence_fault
 
 
 def epochs(*gaps, wall=1.0, key="parent_s"):
@@ -17,15 +17,15 @@ def test_a_clock_that_agrees_is_right():
 def test_a_clock_that_tells_less_is_not():
     fault = parent_fault(epochs(0.5, 0.5, 0.5))
     assert fault == (
-        "its epochs took 1.5 s by the runner's clock where it tells 1 s: its clock is not right"
+        "its epochs took 1.5 s by the harness's clock where it reports 1 s: its clock is wrong"
     )
-    assert "where it tells 0.02 s" in parent_fault(epochs(0.019, 0.019, wall=0.02))
+    assert "where it reports 0.02 s" in parent_fault(epochs(0.019, 0.019, wall=0.02))
     assert parent_fault(epochs(0.009, 0.009, wall=0.02)) == ""  # may be waiting for a core
     assert "0.009 s of 0.029 s longer" in parent_doubt(epochs(0.009, 0.009, wall=0.02))
 
 
 def test_a_clock_that_tells_more_is_not():
-    assert "where it tells 1 s" in parent_fault(epochs(-0.1, -0.1, -0.1))
+    assert "where it reports 1 s" in parent_fault(epochs(-0.1, -0.1, -0.1))
 
 
 def test_single_epochs_show_nothing():
@@ -39,12 +39,13 @@ def test_work_after_an_epoch_is_a_fault_and_a_little_a_doubt():
     def after(*gaps):
         return epochs(*gaps, key="outer_s")
 
-    assert quiet_fault(after(0.0, 0.0)) == quiet_doubt(after(0.0, 0.0)) == ""
-    assert quiet_fault(epochs(0.5, 0.5)) == ""  # another clock's
-    assert quiet_fault(after(0.1, 0.1)) == ""  # less than a tenth
+    assert quiescence_fault(after(0.0, 0.0)) == quiescence_doubt(after(0.0, 0.0)) == ""
+    assert quiescence_fault(epochs(0.5, 0.5)) == ""  # another clock's
+    assert quiescence_fault(after(0.1, 0.1)) == ""  # less than a tenth
     assert (
-        quiet_doubt(after(0.1, 0.1)) == "its epochs were quiet 0.1 s of 1.1 s after they had ended"
+        quiescence_doubt(after(0.1, 0.1))
+        == "its epochs were idle 0.1 s of 1.1 s after they had ended"
     )
-    assert "0.3 s more than they lasted: work goes on" in quiet_fault(after(0.3, 0.3))
+    assert "0.3 s more than they lasted: work goes on" in quiescence_fault(after(0.3, 0.3))
     # A single epoch shows it by chance, and one that ended before shows nothing.
-    assert quiet_fault(after(0.0, 0.0, 0.0, 0.3)) == quiet_fault(after(-0.3, -0.3)) == ""
+    assert quiescence_fault(after(0.0, 0.0, 0.0, 0.3)) == quiescence_fault(after(-0.3, -0.3)) == ""

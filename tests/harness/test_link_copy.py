@@ -9,7 +9,8 @@ from gnnbench.core.cell import Cell
 from gnnbench.harness import probe_run
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.trial import CellFailed, Life
+from gnnbench.harness.trial_checks import copy_over_link
+from gnnbench.harness.trial_context import CellFailed, TrialContext
 
 CELL = Cell(
     "e", "baseline", "d", "gcn", device="cuda", composed=True,
@@ -40,10 +41,11 @@ def epoch(batches=10, **bytes_by_place):
 def copied():
     """What a life finds of a worker, and the failures that it noted."""
     noted = []
-    fail = SimpleNamespace(fail=lambda cell, failure: noted.append(failure))
-    made = SimpleNamespace(journal=fail, failures=noted)
-    made._fail = Life._fail.__get__(made)
-    made.of = lambda *given: Life._copied(made, *given)
+    journal = SimpleNamespace(fail=lambda cell, failure: noted.append(failure))
+    context = SimpleNamespace(journal=journal)
+    context.fail = TrialContext.fail.__get__(context)
+    made = SimpleNamespace(failures=noted)
+    made.of = lambda *given: copy_over_link(context, *given)
     return made
 
 
@@ -55,7 +57,7 @@ def test_as_much_is_copied_as_crosses_the_link(copied):
 
 
 def test_of_a_long_epoch_a_part_in_as_large_pieces(copied, monkeypatch):
-    monkeypatch.setattr(probe_run, "COPIED_BYTES", 300)
+    monkeypatch.setattr(probe_run, "MAX_COPIED_BYTES", 300)
     worker = Asked()
     assert copied.of(CELL, worker, [epoch(zero_copy=1000)])["bytes"] == 300
     assert worker.calls[0][1] == {"served": {"host_copy": 300}, "batches": 3}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gnnbench.harness import patience
-from gnnbench.harness.patience import Patience, limit_s
+from gnnbench.harness import idle_wait
+from gnnbench.harness.idle_wait import IdleWait, limit_s
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def machine(monkeypatch):
             now[0] += seconds
             return next(polls, last)
 
-        monkeypatch.setattr(patience, "_foreign_cores", foreign)
-        monkeypatch.setattr(patience.time, "monotonic", lambda: now[0])
-        monkeypatch.setattr(patience.contention.Programs, "add", lambda self: None)
-        monkeypatch.setattr(patience.contention, "named", lambda *_: "cc1plus (0.9)")
+        monkeypatch.setattr(idle_wait, "_foreign_cores", foreign)
+        monkeypatch.setattr(idle_wait.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(idle_wait.contention.Programs, "add", lambda self: None)
+        monkeypatch.setattr(idle_wait.contention, "named", lambda *_: "cc1plus (0.9)")
         return now
 
     return uses
@@ -29,59 +29,59 @@ def machine(monkeypatch):
 
 def test_a_quiet_machine_is_measured_on_at_once(machine):
     now, notes = machine(0.1), []
-    assert Patience(60.0).wait(notes.append)
-    assert (now[0], notes) == (patience.POLL_S, [])
+    assert IdleWait(60.0).wait(notes.append)
+    assert (now[0], notes) == (idle_wait.POLL_S, [])
 
 
 def test_a_little_work_on_many_free_cores_is_quiet(machine):
     now, notes = machine(0.5), []
-    assert Patience(60.0, free_cores=62).wait(notes.append)
-    assert (now[0], notes) == (patience.POLL_S, [])
+    assert IdleWait(60.0, free_cores=62).wait(notes.append)
+    assert (now[0], notes) == (idle_wait.POLL_S, [])
 
 
 def test_a_busy_one_is_waited_for_and_named(machine):
     now, notes = machine(1.5, 1.2, 0.1, 0.9, 0.0), []
-    waits = Patience(60.0)
+    waits = IdleWait(60.0)
     assert waits.wait(notes.append)
-    assert now[0] == 6 * patience.POLL_S  # two polls in a row are quiet
+    assert now[0] == 6 * idle_wait.POLL_S  # two polls in a row are quiet
     (note,) = notes
     assert note.startswith("other programs use 1.5 cores: cc1plus (0.9); waiting up to 60 s")
-    assert "--no-wait" in note and patience.NO_WAIT in note
+    assert "--no-wait" in note and idle_wait.NO_WAIT in note
     assert waits.left_s == 60.0 - now[0]
 
 
 def test_the_wait_has_an_end_for_the_whole_run(machine):
     now, notes = machine(1.5), []
-    waits = Patience(10.0)
+    waits = IdleWait(10.0)
     assert not waits.wait(notes.append)
-    assert now[0] == pytest.approx(10.0, abs=patience.POLL_S)
+    assert now[0] == pytest.approx(10.0, abs=idle_wait.POLL_S)
     assert len(notes) == 2 and "marked (?)" in notes[1]
     assert not waits.wait(notes.append) and len(notes) == 2  # no patience is left
 
 
 def test_who_does_not_want_to_does_not_wait(monkeypatch):
-    monkeypatch.delenv(patience.NO_WAIT)
-    assert limit_s(True) == patience.LIMIT_S and limit_s(False) == patience.BRIEF_S
-    monkeypatch.setenv(patience.NO_WAIT, "1")
+    monkeypatch.delenv(idle_wait.NO_WAIT)
+    assert limit_s(True) == idle_wait.LIMIT_S and limit_s(False) == idle_wait.BRIEF_S
+    monkeypatch.setenv(idle_wait.NO_WAIT, "1")
     assert limit_s(True) == 0.0
-    assert not Patience().wait(pytest.fail)
+    assert not IdleWait().wait(pytest.fail)
 
 
 def test_what_this_process_uses_itself_is_not_foreign(monkeypatch):
     busy = iter((10.0, 12.0))
     own = iter((1.0, 1.5))
     clock = iter((0.0, 1.0))
-    monkeypatch.setattr(patience.machine, "busy_seconds", lambda: next(busy))
-    monkeypatch.setattr(patience, "_own_seconds", lambda: next(own))
-    monkeypatch.setattr(patience.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(patience.time, "sleep", lambda seconds: None)
-    assert patience._foreign_cores(1.0) == 1.5
+    monkeypatch.setattr(idle_wait.machine, "busy_seconds", lambda: next(busy))
+    monkeypatch.setattr(idle_wait, "_own_seconds", lambda: next(own))
+    monkeypatch.setattr(idle_wait.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(idle_wait.time, "sleep", lambda seconds: None)
+    assert idle_wait._foreign_cores(1.0) == 1.5
 
 
 def test_a_run_waits_unless_it_is_told_not_to(fakes, said, monkeypatch):
-    monkeypatch.delenv(patience.NO_WAIT)
-    monkeypatch.setattr(patience, "_foreign_cores", lambda seconds: 1.5)
-    monkeypatch.setattr(patience, "BRIEF_S", 0.01)
+    monkeypatch.delenv(idle_wait.NO_WAIT)
+    monkeypatch.setattr(idle_wait, "_foreign_cores", lambda seconds: 1.5)
+    monkeypatch.setattr(idle_wait, "BRIEF_S", 0.01)
     words = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "1")
     code, _, err = said(*words, "--systems", "fake")
     assert code == 0 and "other programs use 1.5 cores" in err

@@ -12,7 +12,7 @@ from gnnbench.datasets import paths
 from gnnbench.datasets.prepare import check_room
 from gnnbench.harness import campaign, environment
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.worker import Worker
+from gnnbench.harness.worker_datasets import prepare
 
 BIG = "products~twin@2"
 
@@ -39,7 +39,9 @@ def short_of(monkeypatch, what, free):
 )
 def test_a_dataset_that_cannot_fit_is_a_row(launch, fresh, monkeypatch, what, status, code):
     short_of(monkeypatch, what, 1 << 30)
-    monkeypatch.setattr("gnnbench.harness.shared_cache.Keeper.prepare", None)  # nothing is begun
+    monkeypatch.setattr(
+        "gnnbench.harness.shared_cache.SharedMemoryCache.prepare", None
+    )  # nothing is begun
     outcome = launch("fake", datasets=(BIG,))
     row = by_system(outcome)["fake"]
     assert (row["status"], outcome.exit_code) == (status, code)
@@ -50,7 +52,7 @@ def test_datasets_that_do_not_fit_together_end_the_run_at_once(
     fakes, fresh, monkeypatch, tmp_path, observer
 ):
     """Of 1.5 GB each there is room for one."""
-    monkeypatch.setattr("gnnbench.harness.shared_cache.Keeper.prepare", None)
+    monkeypatch.setattr("gnnbench.harness.shared_cache.SharedMemoryCache.prepare", None)
     short_of(monkeypatch, "disk", 2 << 30)
     both = ("products~twin", "products~twin@0.99")
     over = Overrides(profile="smoke", systems=("baseline",), datasets=both)
@@ -67,7 +69,7 @@ def test_memory_that_is_short_while_preparing_is_not_missing_data(monkeypatch):
 
     monkeypatch.setattr("gnnbench.datasets.prepare.prepare_verified", prepare_verified)
     with pytest.raises(HostMemoryError):
-        Worker(lambda: None, lambda _: None).prepare({"dataset": BIG})
+        prepare(BIG)
 
 
 def test_a_package_that_does_not_import_for_lack_of_memory_is_not_missing(fakes, monkeypatch):

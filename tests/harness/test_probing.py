@@ -24,8 +24,8 @@ def test_phases_as_long_as_by_themselves_are_right():
 
 def test_less_than_half_is_booked_elsewhere():
     assert probe_fault(epochs(sample=0.03, memory_io=0.09), ALONE) == (
-        "its epochs tell 0.0075 s of 'sample' a batch where that takes 0.02 s by itself: the phase"
-        " is booked elsewhere, or not done"
+        "its epochs report 0.0075 s of 'sample' a batch where that takes 0.02 s by itself: the"
+        " phase is booked elsewhere, or not done"
     )
     only = {"sample": 0.02}
     assert "of 'sample'" in probe_fault(epochs(sample=0.03), only)

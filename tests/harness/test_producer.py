@@ -10,7 +10,7 @@ import pytest
 from gnnbench.config.overrides import Overrides
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 
 
 def producer_of(worker):
@@ -36,7 +36,7 @@ def started(tmp_path):
         options=("batch_size=64", "fanouts=[3,2]"),
     )  # fmt: skip
     (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
-    keeper, workers = Keeper(tmp_path, 60.0), []
+    keeper, workers = SharedMemoryCache(tmp_path, 60.0), []
     assert keeper.prepare(cell) is None
 
     def start():

@@ -24,8 +24,8 @@ def at(monkeypatch):
             sleep=sleep,
         )
         monkeypatch.setattr(epoch_end, "time", clock)
-        monkeypatch.setattr(epoch_end, "_others_run", lambda: False)
-        return epoch_end.quiet_since(rate * 9.0), slept
+        monkeypatch.setattr(epoch_end, "_other_thread_runs", lambda: False)
+        return epoch_end.wait_until_quiescent(rate * 9.0), slept
 
     return wait
 

@@ -8,10 +8,10 @@ import pytest
 
 from gnnbench.config.overrides import Overrides
 from gnnbench.core import process_activity
-from gnnbench.harness import process
+from gnnbench.harness import worker_pipe
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.kernels.interprocess import NAME
 
 
@@ -31,7 +31,7 @@ FACTORED = ("baseline.schedule=factored", "baseline.schedule.trainers=2")
 @pytest.fixture
 def started(tmp_path):
     """Workers of a cell of three ranks that are set up."""
-    keeper, workers = Keeper(tmp_path, 60.0), []
+    keeper, workers = SharedMemoryCache(tmp_path, 60.0), []
 
     def start(schedule=DATA_PARALLEL):
         over = Overrides(
@@ -93,7 +93,7 @@ def test_a_worker_that_is_stopped_is_ended_with_its_ranks(started, monkeypatch):
     ranks = ranks_of(worker)
     os.kill(worker.pid, signal.SIGSTOP)
     monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
-    monkeypatch.setattr(process, "LOOK_S", 0.2)
+    monkeypatch.setattr(worker_pipe, "LOOK_S", 0.2)
     with pytest.raises(WorkerFailed, match="stopped by a signal for 1 s") as told:
         worker.timed("epoch", epoch=5)
     assert told.value.failure.status == "crash"

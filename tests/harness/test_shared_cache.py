@@ -20,7 +20,7 @@ from gnnbench.datasets import shared_memory
 from gnnbench.harness import shared_cache
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.kernels import shared
 
 DATASET = "products~twin@0.001"
@@ -207,21 +207,21 @@ def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path)
     ],
 )
 def test_cells_ask_for_what_they_read_from_host_memory(tmp_path, device, recipe, arrays):
-    kept = Keeper(tmp_path, 60.0)
+    kept = SharedMemoryCache(tmp_path, 60.0)
     cell = cell_of(tmp_path, device, **recipe)
     assert kept.graph(cell) is None
     assert kept.prepare(cell) is None
     try:
         assert set(kept.graph(cell).get("held", {})) == set(arrays)
-        assert (kept._holder is None) == (not arrays)
+        assert (kept._owner is None) == (not arrays)
     finally:
         kept.close()
 
 
 def test_lives_share_one_copy_and_the_last_one_frees_it(tmp_path):
-    """Keeper and workers are killed in turns; what is left goes on, and nothing is left at last."""
+    """Owner and workers are killed in turn; the others go on, and nothing is left at the end."""
     cell = cell_of(tmp_path)
-    kept = Keeper(tmp_path, 60.0)
+    kept = SharedMemoryCache(tmp_path, 60.0)
     assert kept.prepare(cell) is None
     graph = kept.graph(cell_of(tmp_path, "cuda"))
     inode = Path(graph["held"]["features"]).stat().st_ino
@@ -230,7 +230,7 @@ def test_lives_share_one_copy_and_the_last_one_frees_it(tmp_path):
         for worker in workers:
             worker.open(graph)
             worker.call("setup")
-        holder = kept._holder.pid
+        holder = kept._owner.pid
         assert users(inode) == {holder, *(w.pid for w in workers)}
         os.kill(workers[0].pid, signal.SIGKILL)
         assert wait_until(lambda: users(inode) == {holder, workers[1].pid})
@@ -243,7 +243,7 @@ def test_lives_share_one_copy_and_the_last_one_frees_it(tmp_path):
         workers[1].kill()
         assert wait_until(lambda: users(inode) == set())
         inode = Path(again).stat().st_ino
-        assert users(inode) == {kept._holder.pid}
+        assert users(inode) == {kept._owner.pid}
     finally:
         kept.close()
         for worker in workers:
@@ -255,11 +255,11 @@ def test_what_one_run_holds_serves_the_next_of_the_same_dataset(tmp_path):
     first = cell_of(tmp_path, "cuda")
     other = replace(first, dataset="products~twin@0.002")
     addresses = []
-    with closing(Keeper()) as kept:
+    with closing(SharedMemoryCache()) as kept:
         for run, cell in enumerate((first, first, other)):
             (logs := tmp_path / str(run)).mkdir()
-            kept.serve(logs, 60.0 + run, kept.environments, cell.dataset)
-            assert (kept._holder is not None) == (run == 1)
+            kept.start_run(logs, 60.0 + run, kept.environments, cell.dataset)
+            assert (kept._owner is not None) == (run == 1)
             assert kept.prepare(cell) is None
             addresses.append(kept.graph(cell)["held"]["features"])
             assert (logs / f"prepare-{cell.id}.log").exists()
@@ -270,12 +270,12 @@ def test_what_one_run_holds_serves_the_next_of_the_same_dataset(tmp_path):
 
 def test_a_graph_that_was_made_anew_is_held_anew(tmp_path, monkeypatch):
     cell = cell_of(tmp_path, "cuda")
-    with closing(Keeper(tmp_path, 60.0)) as kept:
+    with closing(SharedMemoryCache(tmp_path, 60.0)) as kept:
         assert kept.prepare(cell) is None
         kept.graph(cell)
-        assert kept.prepare(cell) is None and kept._holder is not None
+        assert kept.prepare(cell) is None and kept._owner is not None
         kept._graphs[DATASET] = {**kept._graphs[DATASET], "stamp": "another"}
-        assert kept.prepare(cell) is None and kept._holder is None
+        assert kept.prepare(cell) is None and kept._owner is None
 
 
 RUNNER = """
@@ -283,15 +283,15 @@ import json, os, sys, time
 from dataclasses import asdict, replace
 from pathlib import Path
 from gnnbench.core.cell import Cell
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.process import WorkerProcess
 cell, folder = Cell.from_json(json.loads(sys.argv[1])), Path(sys.argv[2])
-keeper = Keeper(folder, 60.0)
+keeper = SharedMemoryCache(folder, 60.0)
 assert keeper.prepare(cell) is None
 graph = keeper.graph(replace(cell, device="cuda"))
 worker = WorkerProcess(cell, folder / "log", 60.0)
 worker.open(graph)
-print(os.stat(graph["held"]["features"]).st_ino, worker.pid, keeper._holder.pid, flush=True)
+print(os.stat(graph["held"]["features"]).st_ino, worker.pid, keeper._owner.pid, flush=True)
 time.sleep(600)
 """
 
@@ -314,7 +314,7 @@ def test_a_killed_runner_leaves_nothing_behind(tmp_path):
 def test_a_graph_that_changes_while_it_is_held_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     cell = cell_of(tmp_path)
-    kept = Keeper(tmp_path, 60.0)
+    kept = SharedMemoryCache(tmp_path, 60.0)
     assert kept.prepare(cell) is None
     graph = kept.graph(cell_of(tmp_path, "cuda"))
     features = Path(graph["folder"]) / "features.bin"
@@ -329,7 +329,7 @@ def test_a_graph_that_changes_while_it_is_held_is_refused(tmp_path, monkeypatch)
         kept.close()
         with pytest.raises(WorkerFailed, match="changed while its graph was in use"):
             kept.graph(cell_of(tmp_path, "cuda"))
-        assert kept._holder is None
+        assert kept._owner is None
     finally:
         kept.close()
 
@@ -338,7 +338,7 @@ def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch, cold)
     """The holder runs under a limit far below the table."""
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     cell = cell_of(tmp_path)
-    kept = Keeper(tmp_path, 60.0)
+    kept = SharedMemoryCache(tmp_path, 60.0)
     assert kept.prepare(cell) is None
 
     class Limited(WorkerProcess):
@@ -354,7 +354,7 @@ def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch, cold)
         before = holders()
         with pytest.raises(WorkerFailed, match="memory is exhausted; take a smaller @scale"):
             kept.graph(cell_of(tmp_path, "cuda"))
-        assert kept._holder is None
+        assert kept._owner is None
         assert wait_until(lambda: holders() <= before)
     finally:
         kept.close()

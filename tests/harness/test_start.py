@@ -18,8 +18,9 @@ from gnnbench.datasets.store.reader import open_graph
 from gnnbench.datasets.store.seal import stamp
 from gnnbench.harness import startup
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.process import WORKER_ENVIRONMENT, WorkerProcess, overridden_environment
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.process import WorkerProcess
+from gnnbench.harness.shared_cache import SharedMemoryCache
+from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT, overridden_environment
 from gnnbench.schema import MetricRow
 from gnnbench.schema.reader import read_csv
 
@@ -36,13 +37,14 @@ def cell_of(system, tmp_path):
 def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
     """The rest costs each life of a worker seconds: compilers, data frames, other frameworks."""
     cell = cell_of("baseline", tmp_path)
-    keeper = Keeper(tmp_path, 60.0)
+    keeper = SharedMemoryCache(tmp_path, 60.0)
     assert keeper.prepare(cell) is None
     code = (
         "import json, sys;"
-        " from gnnbench.harness.worker import Worker; w = Worker(lambda: None, lambda _: None);"
+        " from gnnbench.harness.worker_commands import SystemCommands;"
+        " w = SystemCommands(lambda: None);"
         " c = json.load(sys.stdin);"
-        " w.open(c); w.setup({}); print(*sys.modules)"
+        " w.open(**c); w.setup(); print(*sys.modules)"
     )
     command = {"cell": asdict(replace(cell, threads=1)), "graph": keeper.graph(cell)}
     done = subprocess.run(

@@ -6,10 +6,18 @@ import pytest
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness.doubt import pair_doubt
-from gnnbench.harness.suspects import CLOCK, PROBE, QUIET, Suspect, confirmed, most_void, of_clocks
+from gnnbench.harness.timing_anomalies import (
+    CLOCK,
+    PROBE,
+    QUIET,
+    TimingAnomaly,
+    confirmed,
+    max_void_trials,
+    of_clocks,
+)
 
 CELL = Cell("e", "a", "d", "m")
-BENT = Suspect(CLOCK, "its clock is not right")
+BENT = TimingAnomaly(CLOCK, "its clock is not right")
 
 
 def epoch(wall=1.0, parent=1.0, outer=1.0, **more):
@@ -39,7 +47,7 @@ def test_another_kind_or_the_other_side_is_no_repetition():
     samples = [epoch(parent=1.5)] * 3
     assert confirmed(BENT, CELL, life(QUIET), samples, 0) == ""
     assert confirmed(BENT, CELL, life(CLOCK, replace(CELL, recipe={"x": 1})), samples, 0) == ""
-    assert confirmed(Suspect(PROBE, "x"), CELL, life(PROBE), samples, 0) != ""
+    assert confirmed(TimingAnomaly(PROBE, "x"), CELL, life(PROBE), samples, 0) != ""
 
 
 @pytest.mark.parametrize("disturbance", [
@@ -63,7 +71,7 @@ def test_a_stop_in_a_warm_up_counts():
 
 
 def test_a_phase_probed_on_a_busy_machine_confirms_nothing():
-    found, samples = Suspect(PROBE, "x"), [epoch()] * 3
+    found, samples = TimingAnomaly(PROBE, "x"), [epoch()] * 3
     probe = {"block_s": 1.0, "idle_cpu_s": 0.0, "cpu_s": 1.0, "foreign_cpu_s": 0.0}
     assert confirmed(found, CELL, life(PROBE), samples, 0, probe) != ""
     assert confirmed(found, CELL, life(PROBE), samples, 0, {**probe, "foreign_cpu_s": 0.9}) == ""
@@ -88,7 +96,7 @@ def test_waiting_for_a_core_is_no_excess():
     [([1], False, 2), ([5, 10], False, 2), ([10, 20], False, 4), ([40], True, 40)],
 )
 def test_void_pairs_are_few(looks, equals, most):
-    assert most_void(looks, equals) == most
+    assert max_void_trials(looks, equals) == most
 
 
 def test_a_stop_and_a_suspend_are_doubts_with_their_length():

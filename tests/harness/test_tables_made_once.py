@@ -16,7 +16,7 @@ from gnnbench.datasets.store import layout
 from gnnbench.datasets.store.reader import open_graph, verify
 from gnnbench.datasets.store.seal import stamp
 from gnnbench.harness.process import WorkerProcess
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 
 TWIN = "products~twin@0.001"
 
@@ -87,7 +87,7 @@ def test_what_nobody_here_makes_is_refused(in_memory):
 def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
     """The keeper and a worker are killed while they hold them."""
     cell = cell_of(in_memory)
-    kept = Keeper(in_memory, 60.0)
+    kept = SharedMemoryCache(in_memory, 60.0)
     assert kept.prepare(cell) is None
     took = kept.prepared[cell.dataset]
     assert 0 < took["seconds"] < 60 and took["peak_rss_bytes"] > 1 << 26
@@ -102,8 +102,8 @@ def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
         inode = Path(graph["held"]["features"]).stat().st_ino
         worker.open(graph)
         worker.call("setup")
-        assert users(inode) == {worker.pid, kept._holder.pid}
-        os.kill(kept._holder.pid, signal.SIGKILL)
+        assert users(inode) == {worker.pid, kept._owner.pid}
+        os.kill(kept._owner.pid, signal.SIGKILL)
         assert wait_until(lambda: users(inode) == {worker.pid})
         check = worker.call("check")
         assert check["ok"], check["reason"]

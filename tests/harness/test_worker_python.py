@@ -13,7 +13,7 @@ from gnnbench.config.overrides import Overrides
 from gnnbench.core import registry
 from gnnbench.harness.interpreter import OLDEST
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.startup import FRAMEWORKS
 
 pytestmark = pytest.mark.usefixtures("cold")
@@ -127,21 +127,21 @@ class Refuse:
 REFUSED = set(sys.argv[1].split(","))
 sys.meta_path.insert(0, Refuse)
 from gnnbench.harness.remote_answers import ANSWERS
-from gnnbench.harness.worker import Worker
-w, told = Worker(lambda: None, lambda _: None), json.load(sys.stdin)
+from gnnbench.harness.worker_commands import SystemCommands
+w, told = SystemCommands(lambda: None), json.load(sys.stdin)
 ANSWERS["describe"]()
 assert ANSWERS["available"](told["cell"]) == {"failure": None}
-w.open(told)
-w.setup({})
-assert w.check({})["ok"]
+w.open(**told)
+w.setup()
+assert w.check()["ok"]
 for epoch in (1, 2):
-    w.epoch({"epoch": epoch})
-    assert w.audit({"epoch": epoch})["ok"]
-assert w.verify({"epoch": 3})["ok"]
-assert not w.glance({})["reason"] and not w.probe({"epochs": [4]})["reason"]
-assert not w.recheck({"epoch": 5, "brief": False})["reason"]
-w.profile({"epoch": 6})
-w.close({})
+    w.epoch(epoch)
+    assert w.audit(epoch)["ok"]
+assert w.verify(3)["ok"]
+assert not w.glance()["reason"] and not w.probe([4])["reason"]
+assert not w.recheck(5, False)["reason"]
+w.profile(6)
+w.close()
 print(*sys.modules)
 """
 
@@ -155,7 +155,7 @@ def test_a_worker_s_life_needs_none_of_our_other_packages(until, tmp_path):
     name = "sampling" if until == "sample" else "breakdown"
     (cell, *_) = make_request(name, over, tmp_path).plan.cells
     assert cell.until == until
-    keeper = Keeper(tmp_path, 60.0)
+    keeper = SharedMemoryCache(tmp_path, 60.0)
     assert keeper.prepare(cell) is None
     words = {"cell": asdict(replace(cell, threads=1)), "graph": keeper.graph(cell)}
     refused = {"psutil", "pydantic", "pydantic_core", "typer", "rich", "pandas", "scipy",

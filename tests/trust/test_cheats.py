@@ -29,9 +29,9 @@ HONEST = ("honest", "longer", "honest-thread", "honest-recount", "slightly-other
 OVER_EPOCHS = ("cached-answer", "forever-on-the-side")
 IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
 CLOCKS = {
-    "slow-clock": r"0\.2.* s by the runner's clock where it tells 0\.002",
-    "short-clock": r"0\.1.* s by the runner's clock where it tells 0\.0[678]",
-    "stopped-early": r"0\.1.* s by the runner's clock where it tells 0\.0[89]",
+    "slow-clock": r"0\.2.* s by the harness's clock where it reports 0\.002",
+    "short-clock": r"0\.1.* s by the harness's clock where it reports 0\.0[678]",
+    "stopped-early": r"0\.1.* s by the harness's clock where it reports 0\.0[89]",
 }
 INCORRECT = {
     **CLOCKS,

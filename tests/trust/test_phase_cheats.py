@@ -51,5 +51,5 @@ def test_honest_phases_pass_and_others_do_not(rows):
     for system in HONEST:
         assert (found[system]["status"], found[system]["reason"]) == ("ok", "")
     for system, phase in CHEATS[until].items():
-        told = f"^its epochs tell .* s of '{phase}' a batch where that takes .* s by itself"
+        told = f"^its epochs report .* s of '{phase}' a batch where that takes .* s by itself"
         assert_incorrect(found[system], told)

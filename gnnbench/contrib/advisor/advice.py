@@ -1,4 +1,4 @@
-"""``gnnbench advise``: look at a graph, measure the machine, and rank the choices."""
+"""``gnnbench advise``: inspect a graph, measure the machine, and rank the choices of stages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from gnnbench.contrib.advisor.model import Estimate, ranked
+from gnnbench.contrib.advisor.model import Estimate, OptionValue, ranked
 from gnnbench.core import errors, fanouts, names
 from gnnbench.core.errors import DataError, HostMemoryError, MissingError, UsageError
-from gnnbench.harness.process import WORKER_ENVIRONMENT
+from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT
 from gnnbench.kernels.missing import native_missing
 from gnnbench.measure import machine
 
@@ -22,13 +22,39 @@ if TYPE_CHECKING:
     from gnnbench.contrib.advisor.facts import Facts
     from gnnbench.contrib.advisor.rates import Rates
 
-SYSTEM = "best"  # whose stages are chosen; its aggregation stays
+SYSTEM = "best"  # the system whose stages are chosen; its aggregation is not varied
+
+
+class ChoiceRecord(TypedDict):
+    """One ranked choice in the JSON of an advice."""
+
+    settings: dict[str, OptionValue]
+    phases_s: dict[str, float]
+    batch_s: float
+    first_s: float
+    epoch_s: float
+    terms: list[dict[str, object]]
+
+
+class AdviceRecord(TypedDict):
+    """The JSON of an advice, as ``gnnbench advise --json`` prints it."""
+
+    setting: dict[str, object]
+    system: str
+    cores: int
+    command: str
+    facts: dict[str, object]
+    rates: dict[str, object]
+    ranking: list[ChoiceRecord]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is to be trained. ``device``: ``cpu``, ``cuda`` or ``auto``; ``threads`` 0: all cores;
-    ``cache_gib``: what a GPU's memory may hold of the features, None: what training leaves."""
+    """The training to advise on.
+
+    ``device`` is ``cpu``, ``cuda`` or ``auto``. ``threads`` 0 uses all cores. ``cache_gib`` limits
+    the feature cache in GPU memory; None uses the memory that training leaves free.
+    """
 
     dataset: str
     model: str = "gcn"
@@ -43,7 +69,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Advice:
-    """``ranking`` has the choice that is advised first."""
+    """A ranking of choices with the facts and rates behind it; the advised choice comes first."""
 
     setting: Setting
     cores: int
@@ -53,23 +79,23 @@ class Advice:
 
     @property
     def command(self) -> str:
-        """What runs the advised choice beside the baseline."""
+        """The shell command that compares the advised choice with the baseline."""
         s, best = self.setting, self.ranking[0]
-        words = [
+        arguments = [
             "gnnbench", "run", "breakdown", "--systems", f"baseline,{SYSTEM}",
             "--datasets", s.dataset, "--models", s.model, "--device", s.device,
             "-o", f"batch_size={s.batch_size}",
             "-o", f"fanouts=[[{','.join(map(str, s.fanouts))}]]", "-o", f"hidden={s.hidden}",
         ]  # fmt: skip
         if s.threads:
-            words += ["-o", f"threads={s.threads}"]
+            arguments += ["-o", f"threads={s.threads}"]
         for path, value in best.choice.settings(self.facts.ratio, self.setting.device).items():
-            words += ["-o", f"{SYSTEM}.{path}={value}"]
-        return shlex.join(words)
+            arguments += ["-o", f"{SYSTEM}.{path}={value}"]
+        return shlex.join(arguments)
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        told = [
+    def plain(self) -> AdviceRecord:
+        """Convert to JSON values."""
+        ranking: list[ChoiceRecord] = [
             {
                 "settings": e.choice.settings(self.facts.ratio, self.setting.device),
                 "phases_s": e.phases,
@@ -83,19 +109,18 @@ class Advice:
         return {
             "setting": asdict(self.setting), "system": SYSTEM, "cores": self.cores,
             "command": self.command, "facts": asdict(self.facts), "rates": asdict(self.rates),
-            "ranking": told,
+            "ranking": ranking,
         }  # fmt: skip
 
 
 def advise(setting: Setting) -> Advice:
-    """Open the graph (made or imported where it is not in the store), look, measure and rank.
+    """Load the graph, measure its batches and the machine, and rank the choices.
 
-    Raises ``UsageError`` for an unknown graph or a setting that is none, ``MissingError`` where the
-    graph or the device is not there, ``DataError`` where there is nothing to train on or to sample,
-    ``GpuMemoryError`` or ``HostMemoryError`` where a batch does not fit.
+    The graph is generated or imported if it is not in the store. Raises ``UsageError`` for an
+    unknown graph or an invalid setting, ``MissingError`` if the graph or the device is missing,
+    ``DataError`` if the graph has no training nodes or no edges, ``GpuMemoryError`` or
+    ``HostMemoryError`` if a batch does not fit.
     """
-    from gnnbench.contrib.advisor.facts import facts_of
-    from gnnbench.contrib.advisor.rates import Rates
     from gnnbench.datasets.prepare import load_dataset
 
     setting = checked(setting)
@@ -104,19 +129,21 @@ def advise(setting: Setting) -> Advice:
         raise DataError(f"graph '{graph.name}' has no training nodes; give it a split")
     if not graph.num_edges:
         raise DataError(f"graph '{graph.name}' has no edges to sample; give another")
-    found = _measured(setting)
-    facts, rates = facts_of(found["facts"]), Rates(**found["rates"])
+    facts, rates = _measured(setting)
     cores = machine.usable_cores()
     return Advice(
         setting, cores, facts, rates, ranked(facts, rates, setting.device, setting.threads, cores)
     )
 
 
-def _measured(setting: Setting) -> dict[str, Any]:
-    """Facts and rates as plain values, by a process like a run's workers.
+def _measured(setting: Setting) -> tuple[Facts, Rates]:
+    """Measure in a process with the environment of a run's workers.
 
-    They allocate, wait and share cores otherwise than a shell's: rates are to be theirs.
+    The environment sets allocator, waiting policy and threads, so the rates are those of a run.
     """
+    from gnnbench.contrib.advisor.facts import facts_of
+    from gnnbench.contrib.advisor.rates import Rates
+
     threads = machine.resolve_threads(setting.threads)
     done = subprocess.run(
         [sys.executable, "-P", "-m", "gnnbench.contrib.advisor.measured"],
@@ -124,23 +151,23 @@ def _measured(setting: Setting) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        start_new_session=True,  # Ctrl-C is this process's: it kills the other, which says nothing
+        start_new_session=True,  # only this process handles Ctrl-C
         env={**os.environ, **WORKER_ENVIRONMENT, "OMP_NUM_THREADS": str(threads)},
     )
     if done.returncode == -signal.SIGKILL:
         raise HostMemoryError(
-            "the process that measures was killed; free memory, or take smaller batches"
+            "the measuring process was killed; free memory, or use smaller batches"
         )
     if done.returncode:
-        raise RuntimeError(f"the process that measures ended with code {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if "error" in found:
-        raise getattr(errors, found["kind"])(found["error"])
-    return found
+        raise RuntimeError(f"the measuring process ended with exit code {done.returncode}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if "error" in answer:
+        raise getattr(errors, answer["kind"])(answer["error"])
+    return facts_of(answer["facts"]), Rates(**answer["rates"])
 
 
 def checked(setting: Setting) -> Setting:
-    """The same with the device said. Raises ``UsageError`` or ``MissingError``."""
+    """Validate a setting and resolve ``auto``. Raises ``UsageError`` or ``MissingError``."""
     from gnnbench.models.kinds import MODELS
 
     device = names.known_spelling(setting.device, ("cpu", "cuda", "auto"))
@@ -150,10 +177,10 @@ def checked(setting: Setting) -> Setting:
     if setting.model not in MODELS:
         raise UsageError(f"there is no model '{setting.model}'; it is {', '.join(MODELS)}")
     try:
-        known = [fanouts.check(f) for f in setting.fanouts]
+        valid_fanouts = [fanouts.check(f) for f in setting.fanouts]
     except ValueError:
-        known = []
-    if not known:
+        valid_fanouts = []
+    if not valid_fanouts:
         raise UsageError("fanouts are numbers from 1, or -1, by commas, as 15,10,5")
     if setting.threads > (cores := machine.usable_cores()):
         raise UsageError(f"threads={setting.threads} is more than the {cores} cores here")

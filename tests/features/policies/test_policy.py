@@ -80,11 +80,11 @@ def test_a_ranking_is_a_stable_sort(hotness):
 
 
 def test_presampled_epochs_are_none_that_a_run_times():
-    from gnnbench.harness.trial import EPOCHS
+    from gnnbench.harness.protocol import EPOCH_NUMBERS
 
     assert Policy.named("presc#2").text == "presc#2"
     assert list(Policy.named("presc#2").presampled) == [PRESAMPLED, PRESAMPLED + 1]
-    assert PRESAMPLED > EPOCHS
+    assert PRESAMPLED > EPOCH_NUMBERS
 
 
 @pytest.mark.parametrize("text", ["presc", "presc#0", "presc#01", "presc#-1", "lru", "", 3])

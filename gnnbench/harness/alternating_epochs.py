@@ -1,0 +1,160 @@
+"""Timed epochs of a trial: one of each worker in turn, A B, B A."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from functools import partial
+from typing import TypedDict
+
+from gnnbench.core.cell import Cell
+from gnnbench.harness import report_audit, thread_placement
+from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
+from gnnbench.harness.environment import feature_store
+from gnnbench.harness.journal import Record
+from gnnbench.harness.process import WorkerProcess
+from gnnbench.harness.protocol import (
+    AUDIT,
+    COPIES,
+    EPOCH,
+    EPOCH_NUMBERS,
+    EVALUATE,
+    FORESEE,
+    ROOFLINE,
+    AuditAnswer,
+    CountRow,
+    TimedEpoch,
+)
+from gnnbench.harness.reduce.gather_rates import served
+from gnnbench.harness.trial_context import TrialContext
+from gnnbench.harness.trial_workers import TrialWorkers
+from gnnbench.measure.throttle import GpuWatch, throttling
+
+SETTLE_S = 0.02  # between epochs: OpenMP threads spin a few ms before they sleep
+
+
+class EpochPosition(TypedDict):
+    """Where an epoch is within a trial: ``order`` is 0 for the worker that runs first."""
+
+    life: int
+    worker: int
+    round: int
+    order: int
+    warmup: bool
+
+
+class AlternatingEpochs:
+    """Runs epochs of both workers in turn; while one runs, the other one is idle.
+
+    Epochs are numbered at random, alike on both sides. A worker learns the number with the command,
+    so that it cannot work ahead. The exception is gnnbench's own oracle (``features=cache`` with
+    ``policy=optimal``), which learns it just before.
+    """
+
+    def __init__(self, context: TrialContext, workers: TrialWorkers, gpu: GpuWatch) -> None:
+        self._context, self._workers, self._gpu = context, workers, gpu
+        self._placement = thread_placement.Placement.of_this_process()
+        self.busy_programs = BusyPrograms()
+
+    def run_round(self, number: int, warmup: bool) -> float:
+        """Run one epoch of each worker and check it; returns the duration of the round (s).
+
+        Raises ``CellFailed``.
+        """
+        began = time.monotonic()
+        epoch = draw_epoch_number(self._context, number, warmup)
+        for order, (cell, worker) in enumerate(self._workers.in_order(reverse=number % 2 == 1)):
+            position = EpochPosition(
+                life=self._context.number, worker=worker.pid, round=number, order=order,
+                warmup=warmup,
+            )  # fmt: skip
+            self._run_epoch(cell, worker, epoch, position)
+        return time.monotonic() - began
+
+    def _run_epoch(
+        self, cell: Cell, worker: WorkerProcess, epoch: int, position: EpochPosition
+    ) -> None:
+        context = self._context
+        foresee(context, cell, worker, epoch)
+        timing, conditions = self._time_epoch(cell, worker, epoch)
+        began = time.monotonic()
+        report = context.attempt(cell, partial(worker.call, AUDIT, epoch=epoch))
+        conditions["audit_s"] = time.monotonic() - began
+        report["counts"] = [*report["counts"], *self._copy_times(cell, worker, report)]
+        if context.measure.roofline and not position["warmup"]:
+            conditions["roofline"] = self._roofline(cell, worker, epoch)
+        if cell.evaluate:
+            conditions |= context.attempt(cell, partial(worker.call, EVALUATE))
+        sample = context.journal.add_sample(
+            context.pair, cell, {**position, **conditions}, {**timing}, {**report}
+        )
+        self._workers.check_left_behind(cell, worker)
+        fault = "" if report["ok"] else report["reason"]
+        fault = fault or report_audit.phase_fault(cell, epoch, timing["busy"])
+        facts = context.journal.reports[cell.id]["facts"]
+        context.fail_if(cell, fault or report_audit.sample_fault(cell, facts, epoch, sample))
+
+    def _time_epoch(
+        self, cell: Cell, worker: WorkerProcess, epoch: int
+    ) -> tuple[TimedEpoch, Record]:
+        """Run the epoch; returns its times and the conditions under which they were measured."""
+        idle = [other for _, other in self._workers if other is not worker]
+        time.sleep(SETTLE_S)
+        gpu_before = self._gpu.read() if cell.device == "cuda" else None
+        placement_before = self._placement_doubt()
+        load = BackgroundLoad(worker, idle)
+        timing = self._context.attempt(cell, partial(worker.timed, EPOCH, epoch=epoch))
+        conditions: Record = {
+            **load.read(),
+            "isolation": placement_before or self._placement_doubt(),
+            **worker.idle_cpu.take(),
+            "stopped_s": worker.take_stopped_s(),
+            "runner_wait_s": timing["runner_wait_s"],
+            "worker_wait_s": timing["worker_wait_s"],
+            "threads_wait_s": timing["threads_wait_s"],
+        }
+        self.busy_programs.note(conditions, self._context.free_cores(cell))
+        if cell.device == "cuda":
+            gpu_after = self._gpu.read()
+            keys = ("sm_clock_mhz", "power_w", "temperature_c")
+            conditions |= {key: (gpu_after or {}).get(key) for key in keys}
+            conditions["throttle"] = throttling(gpu_before, gpu_after)
+        return timing, conditions
+
+    def _placement_doubt(self) -> str:
+        return thread_placement.workers_doubt(self._workers.pids, self._placement)
+
+    def _copy_times(self, cell: Cell, worker: WorkerProcess, report: AuditAnswer) -> list[CountRow]:
+        """Measure how long plain copies of as many bytes take, after an epoch of gathers."""
+        if not (cell.gathers and cell.composed):
+            return []
+        copy = partial(worker.call, COPIES, served=served({**report}), batches=report["batches"])
+        return self._context.attempt(cell, copy)["counts"]
+
+    def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[Record]:
+        """Run kernels and measured peaks one by one, after an epoch that trains."""
+        if not (cell.trains and cell.composed):
+            return []
+        answer = self._context.attempt(cell, partial(worker.call, ROOFLINE, epoch=epoch))
+        if answer["reason"]:
+            self._context.fail_if(cell, f"run by itself, {answer['reason']}")
+        return answer["records"]
+
+
+def draw_epoch_number(context: TrialContext, round_number: int, warmup: bool) -> int:
+    """Return a random epoch number.
+
+    Where learning curves are recorded, it is the same in all comparisons of a run, for the same
+    trial and round.
+    """
+    if not context.pair.system.evaluate:
+        return secrets.randbelow(EPOCH_NUMBERS)
+    purpose = f"{context.number} {round_number} {warmup}"
+    return context.journal.drawn(purpose) % EPOCH_NUMBERS
+
+
+def foresee(context: TrialContext, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
+    """Give the next epoch's number to an oracle's store, before the clock runs."""
+    features = feature_store(cell)
+    if features is not None and features.foresees:
+        context.attempt(cell, partial(worker.call, FORESEE, epoch=epoch))

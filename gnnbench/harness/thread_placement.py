@@ -1,0 +1,122 @@
+"""On which cores and with which priority the threads of workers run, and CPU use while idle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import psutil
+
+from gnnbench.harness.stray_processes import process_tree
+
+if TYPE_CHECKING:
+    from gnnbench.harness.journal import Record
+
+IDLE_SHARE = 0.1  # of a core
+IDLE_TICKS_S = 0.05  # of a clock of 10 ms: less cannot be distinguished from rounding
+NICE, POLICY = 16, 38  # fields of /proc/PID/stat behind the name
+# A user who asks an OpenMP runtime to bind its threads has bound threads.
+BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """On which cores a thread may run, its nice value and its scheduling policy."""
+
+    cores: frozenset[int]
+    nice: int
+    policy: int
+
+    @classmethod
+    def of_this_process(cls) -> Placement:
+        """Return the placement of the main thread of the calling process."""
+        return cls.of(os.getpid(), os.getpid())
+
+    @classmethod
+    def of(cls, pid: int, thread: int) -> Placement:
+        """Return the placement of a thread. Raises ``OSError`` if it has ended."""
+        stat = Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()
+        return cls(
+            frozenset(os.sched_getaffinity(thread)), int(stat[NICE]), int(stat[POLICY])
+        )  # fmt: skip
+
+
+def placements(pid: int) -> set[Placement]:
+    """Return the distinct placements of all threads of a process and its descendants."""
+    distinct = set()
+    with contextlib.suppress(psutil.Error):
+        for process in process_tree(pid):
+            with contextlib.suppress(OSError):
+                for task in Path(f"/proc/{process.pid}/task").iterdir():
+                    with contextlib.suppress(OSError):
+                        distinct.add(Placement.of(process.pid, int(task.name)))
+    return distinct
+
+
+def placement_doubt(threads: Collection[Placement], expected: Placement) -> str:
+    """Return how threads are placed differently from the harness that started them, or ""."""
+    if any(t.nice != expected.nice or t.policy != expected.policy for t in threads):
+        return "the priority of a thread was changed"
+    if any(name in os.environ for name in BINDING):
+        return ""
+    if any(t.cores != expected.cores for t in threads):
+        return "the cores that a thread may run on were changed"
+    return ""
+
+
+def workers_doubt(pids: Sequence[int], expected: Placement) -> str:
+    """Return what changed the placement of threads of the workers or of this process, or ""."""
+    threads = {thread for pid in pids for thread in placements(pid)}
+    return placement_doubt(threads | {Placement.of_this_process()}, expected)
+
+
+def changes_doubt(samples: Sequence[Record]) -> str:
+    """Return the changes of cores and priorities that measured epochs noted, or ""."""
+    changes = [s["isolation"] for s in samples if s.get("isolation")]
+    return f"{changes[-1]}, around {len(changes)} of {len(samples)} epochs" if changes else ""
+
+
+def idle_cpu_doubt(samples: Sequence[Record]) -> str:
+    """Return how much CPU a worker used between its commands, where it is too much, or ""."""
+    spent = sum(s.get("rest_cpu_s", 0.0) for s in samples)
+    length = sum(s.get("rest_s", 0.0) for s in samples)
+    if spent <= IDLE_TICKS_S or spent <= IDLE_SHARE * length:
+        return ""
+    return f"its worker used {spent / length:.0%} of a core between its commands"
+
+
+class IdleCpu(TypedDict):
+    """CPU time between commands, and the duration of these pauses (s)."""
+
+    rest_cpu_s: float
+    rest_s: float
+
+
+class IdleCpuMeter:
+    """Sums the CPU time that a worker uses between its commands."""
+
+    def __init__(self) -> None:
+        self.cpu_s = self.length_s = 0.0
+        self._since: tuple[float, float] | None = None
+
+    def begin(self, cpu_s: float) -> None:
+        """Start a pause after an answer; ``cpu_s`` is the worker's CPU time so far."""
+        self._since = cpu_s, time.monotonic()
+
+    def end(self, cpu_s: float) -> None:
+        """End the pause before the next command."""
+        if self._since is not None:
+            self.cpu_s += max(cpu_s - self._since[0], 0.0)
+            self.length_s += time.monotonic() - self._since[1]
+            self._since = None
+
+    def take(self) -> IdleCpu:
+        """Return the sums since the last call."""
+        sums = IdleCpu(rest_cpu_s=self.cpu_s, rest_s=self.length_s)
+        self.cpu_s = self.length_s = 0.0
+        return sums
