@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from gnnbench.core.minibatch import Hop, Ids
-from gnnbench.datasets.generators.parallel import ahead
+from gnnbench.datasets.generators.parallel import compute_ahead
 from gnnbench.validation.law import WALK, Law
 
 
@@ -40,7 +40,7 @@ def structural_fault(
     counts = np.bincount(row, minlength=dst.size)[: dst.size]
     example = law.example(destinations[order], torch.from_numpy(counts), fanout)
     if fault is not None:
-        words = f"({law.words(fanout)} for each of {hop.dst.size} destinations)"
+        words = f"({law.edge_count_text(fanout)} for each of {hop.dst.size} destinations)"
         return f"{fault} {words}{example}"
     if (row == dst.size).any() or not np.array_equal(dst[row], hop.edge_dst):
         return "an edge ends in a node that is no destination of its hop"
@@ -57,7 +57,8 @@ def structural_fault(
     if not law.repeats and _repeats(hop):
         return "an edge was drawn twice for one destination"
     if example:
-        return f"a destination has another number of edges than {law.words(fanout)}{example}"
+        expected = law.edge_count_text(fanout)
+        return f"a destination has another number of edges than {expected}{example}"
     return None
 
 
@@ -100,7 +101,7 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
     """
     sha = hashlib.sha256()
     makers = (partial(_ordered, hop) for hops in batches for hop in hops)
-    for columns in ahead(makers, torch.get_num_threads()):
+    for columns in compute_ahead(makers, torch.get_num_threads()):
         for column in columns:
             sha.update(column.data)
     return sha.hexdigest()

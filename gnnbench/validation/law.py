@@ -101,8 +101,8 @@ class Law:
             f" {int(self.degree[node])}, has {int(counts[at])} edges, not {right}"
         )
 
-    def words(self, fanout: int) -> str:
-        """The number of a destination's edges, to be read."""
+    def edge_count_text(self, fanout: int) -> str:
+        """Describe the number of a destination's edges for a message."""
         if fanout == ALL:
             return "all"
         return {

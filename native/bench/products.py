@@ -30,7 +30,7 @@ from gnnbench import load_dataset
 from gnnbench.core.cell import Cell, Until
 from gnnbench.kernels import ceilings
 from gnnbench.systems.runtime.find import find
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 STEPS = 1 << 22  # of a chain of multiply-adds
 
@@ -86,7 +86,7 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def system_of(options: argparse.Namespace) -> Composed:
+def system_of(options: argparse.Namespace) -> SystemRunner:
     """The system, set up."""
     graph, named = load_dataset(options.dataset), find(options.system)
     recipe = named.resolved({}, "cpu", Until.COMPUTE).recipe
@@ -94,12 +94,12 @@ def system_of(options: argparse.Namespace) -> Composed:
         "products", options.system, graph.name, options.model, batch_size=options.batch_size,
         fanouts=tuple(options.fanouts), hidden=options.hidden, recipe=recipe,
     )  # fmt: skip
-    made = Composed(cell, graph)
+    made = SystemRunner(cell, graph)
     made.setup()
     return made
 
 
-def measure(system: Composed, options: argparse.Namespace) -> dict[str, Any]:
+def measure(system: SystemRunner, options: argparse.Namespace) -> dict[str, Any]:
     """Medians over batches and repeats."""
     stages, trainer = system.stages, system.trainer
     assert stages.store is not None and trainer is not None

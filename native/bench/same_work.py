@@ -24,7 +24,7 @@ from gnnbench.datasets.prepare import load_dataset
 from gnnbench.measure.timeline import Timeline
 from gnnbench.schema import reader
 from gnnbench.systems.runtime.recipe import from_plain
-from gnnbench.systems.runtime.runner import Composed
+from gnnbench.systems.runtime.runner import SystemRunner
 
 COUNTERS = ("batches", "seeds", "sampled_edges", "unique_nodes")
 
@@ -46,7 +46,7 @@ def cell_of(row: dict[str, Any]) -> Cell:
 def differences(cell: Cell, row: dict[str, Any], samples: list[dict[str, Any]]) -> list[str]:
     """What differs of a cell, as sentences."""
     torch.set_num_threads(cell.threads)
-    system = Composed(cell, load_dataset(cell.dataset))
+    system = SystemRunner(cell, load_dataset(cell.dataset))
     try:
         system.setup()
         report = system.check()

@@ -121,7 +121,7 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored):
     assert report.ok, report.reason
     assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
     looked, steps = system.schedule.coordination.verification, system.schedule.coordination.steps
-    losses = system._united.losses
+    losses = system.auditor.merged.losses
     assert sum(losses) / 7 == pytest.approx(report.loss)
     assert looked.fault(5, steps, losses) == ""
     little = losses[3] * (1 + 3e-4)

@@ -116,9 +116,9 @@ def test_wrong_edges_are_caught(make, small_graph, monkeypatch):
 
     def one_less(batch, rows):
         keep(batch, rows)
-        number, kept = system._kept[-1]
+        number, kept = system.recorder.batches[-1]
         layers = [(nodes, dst, edges - 1) for nodes, dst, edges in kept.layers]
-        system._kept[-1] = number, dataclasses.replace(kept, layers=layers)
+        system.recorder.batches[-1] = number, dataclasses.replace(kept, layers=layers)
 
     system.stages.keep = one_less
     report = compose.run(system)

@@ -131,7 +131,7 @@ def test_the_cache_is_freed(small_graph):
     system = cached(small_graph, "degree", 1.0, "uva")
     run(system)
     held = torch.cuda.memory_allocated()
-    system._last = None
+    system.recorder.clear()
     system.stages.store.close()
     assert held - torch.cuda.memory_allocated() >= small_graph.features.numel() * 4
     system.stages.sampler.close()

@@ -74,9 +74,9 @@ def test_a_copy_of_what_crossed_the_link_is_no_part_of_training(small_graph):
     system = make(small_graph, "baseline", {"features": "uva"}, until="compute", device="cuda")
     report = run(system, 1)
     crossed = counted(report)["features", "feature_bytes", "zero_copy"]
-    before = system._peak_bytes()
-    ((_, name, where, seconds),) = system.copies({"host_copy": crossed}, report.batches)
+    before = system.auditor.peak_bytes()
+    ((_, name, where, seconds),) = system.diagnostics.copies({"host_copy": crossed}, report.batches)
     assert (name, where) == ("copy_time_s", "host_copy") and seconds > 0
-    assert system._peak_bytes() == before
+    assert system.auditor.peak_bytes() == before
     assert run(system, 2).ok
     system.close()

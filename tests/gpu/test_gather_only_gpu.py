@@ -44,10 +44,10 @@ def test_every_store_gathers_the_seeds(table, settings, where):
     assert found.ok, found.reason
     assert (found.seeds, found.sampled_edges) == (3500, 0)
     assert counted(found)["features", "feature_bytes", where] == 3500 * ROW
-    before = system._peak_bytes()
-    ((_, name, told, seconds),) = system.copies({where: 3500 * ROW}, 5)
+    before = system.auditor.peak_bytes()
+    ((_, name, told, seconds),) = system.diagnostics.copies({where: 3500 * ROW}, 5)
     assert (name, told) == ("copy_time_s", where) and seconds > 0
-    assert system._peak_bytes() == before  # a ceiling takes none of the system's memory
+    assert system.auditor.peak_bytes() == before  # a ceiling takes none of the system's memory
     system.close()
 
 
@@ -62,9 +62,9 @@ def test_pyg_fetches_its_seeds(table):
 def test_copies_take_longer_the_more_there_is(table):
     """Events lie around the copies themselves, not around their launch."""
     system = gathering(table, settings={"features": "uva"})
-    system.copies({"zero_copy": 3500 * ROW}, 1)
+    system.diagnostics.copies({"zero_copy": 3500 * ROW}, 1)
     few, many = (
-        min(system.copies({"zero_copy": n * ROW}, n // 3500)[0][3] for _ in range(5))
+        min(system.diagnostics.copies({"zero_copy": n * ROW}, n // 3500)[0][3] for _ in range(5))
         for n in (3500, 350_000)
     )
     assert many > few

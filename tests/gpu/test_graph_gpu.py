@@ -8,7 +8,7 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
 from gnnbench.pipelines import padded
 from gnnbench.pipelines.cuda_graph import CapturedStep
-from gnnbench.systems.runtime import runner
+from gnnbench.systems.runtime import stage_setup
 
 pytestmark = pytest.mark.gpu
 
@@ -74,7 +74,7 @@ def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thr
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monkeypatch, one_thread):
     """In the middle of an epoch, beside threads that allocate; no batch is lost or run twice."""
-    monkeypatch.setattr(runner, "FIRST_BATCHES", 0)
+    monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
     eager = make(small_graph, model="graphsage", **SMALL)
     settings = graph(schedule=schedule, features="uva")

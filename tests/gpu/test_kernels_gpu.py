@@ -14,7 +14,7 @@ def test_kernels_of_a_training_epoch(schedule, step, small_graph, one_thread):
     settings = {"schedule": schedule, "schedule.step": step, "aggregate": "tuned"}
     system = make(small_graph, settings=settings, **SMALL)
     assert system.check().ok
-    found = {row["kernel"]: row for row in system.kernels(9)}
+    found = {row["kernel"]: row for row in system.diagnostics.kernels(9)}
     if found:  # none where the profiling interface is not there
         for kernel in ("row_sums_kernel", "spread_rows_kernel"):  # forward and backward
             assert sum(row["calls"] for name, row in found.items() if kernel in name) >= 1
@@ -27,7 +27,7 @@ def test_kernels_of_a_training_epoch(schedule, step, small_graph, one_thread):
 def test_kernels_of_memory_io(store, small_graph):
     system = make(small_graph, settings={"features": store}, until="memory_io", **SMALL)
     assert system.check().ok
-    rows = system.kernels(9)
+    rows = system.diagnostics.kernels(9)
     assert all(row["device_s"] > 0 for row in rows)
     assert run(system, 3).ok
     system.close()

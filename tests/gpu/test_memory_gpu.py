@@ -8,7 +8,7 @@ import torch
 
 from gnnbench.datasets.prepare import load_dataset
 from gnnbench.measure.timeline import Timeline
-from gnnbench.systems.runtime import runner
+from gnnbench.systems.runtime import epoch_auditor
 
 pytestmark = pytest.mark.gpu
 
@@ -102,13 +102,13 @@ def test_dgl_is_looked_at_by_the_same_allocator(graph):
 def test_what_an_audit_takes_is_no_peak_of_the_system(until, graph, monkeypatch):
     """Neither of the epoch that it is of nor of a later one."""
     ballast = 1 << 28
-    recount = runner.recount
+    check_batches = epoch_auditor.check_batches
 
     def heavy(*given):
         torch.empty(ballast, dtype=torch.uint8, device="cuda")
-        return recount(*given)
+        return check_batches(*given)
 
-    monkeypatch.setattr(runner, "recount", heavy)
+    monkeypatch.setattr(epoch_auditor, "check_batches", heavy)
     system = compose.make(graph, device="cuda", batch_size=512, max_batches=3, until=until)
     first, second = (compose.run(system, epoch) for epoch in range(2))
     assert first.ok and second.ok

@@ -16,7 +16,7 @@ from gnnbench.pipelines import padded
 from gnnbench.pipelines.padded import PaddedMemory, PaddedShape, PaddedStep
 from gnnbench.pipelines.prefetch import Prefetch
 from gnnbench.pipelines.serial import Serial
-from gnnbench.systems.runtime import runner
+from gnnbench.systems.runtime import stage_setup
 from gnnbench.systems.runtime.find import find
 
 CPU = torch.device("cpu")
@@ -312,7 +312,7 @@ def test_without_batches_to_look_at_the_first_makes_the_shape():
 
 def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):
     right = run(make(small_graph, model="graphsage")).loss
-    monkeypatch.setattr(runner, "FIRST_BATCHES", 0)
+    monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
     system = make(small_graph, settings={"schedule.step": "padded"}, model="graphsage")
     assert system.setup_counts == []

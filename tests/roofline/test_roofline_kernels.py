@@ -243,7 +243,7 @@ def test_looking_leaves_the_epoch_as_it_was(graph):
     """Neither counts nor rows nor the model change."""
     made = make(graph)
     before = run(made, 1)
-    made.roofline(7)
+    made.diagnostics.roofline(7)
     assert run(make(graph), 1).loss == before.loss
     again = run(made, 2)
     other = make(graph)

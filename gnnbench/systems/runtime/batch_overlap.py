@@ -1,4 +1,4 @@
-"""How far an epoch's batches overlap, apart from timing: a fact of the graph and the sampler."""
+"""Overlap of an epoch's batches, a fact of graph and sampler; not timed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ BATCHES = 64  # of an epoch: 2,016 pairs
 Fact = tuple[str, str, float]
 
 
-def look_at_overlap(stages: Stages, batches: Sequence[Tensor], epoch: int) -> list[Fact]:
-    """Stage, measure and value of each fact about the first batches of ``epoch``; of one: none.
+def overlap_facts(stages: Stages, batches: Sequence[Tensor], epoch: int) -> list[Fact]:
+    """Return (stage, measure, value) of facts about the first batches of ``epoch``.
 
-    Match degrees of all pairs, after FastGL's Table 4, and of neighbours, as drawn and as run.
+    Match degrees of all pairs (FastGL, Table 4), and of consecutive batches in sampled and executed
+    order. No facts of a single batch.
     """
     drawn = [
         stages.sampler.sample(seeds, epoch, number)
@@ -35,7 +36,7 @@ def look_at_overlap(stages: Stages, batches: Sequence[Tensor], epoch: int) -> li
     place = {id(batch): nth for nth, batch in enumerate(drawn)}
     every = pairs(degrees)
     quarters = torch.quantile(every, torch.tensor([0.25, 0.5, 0.75], dtype=every.dtype)).tolist()
-    found = {
+    facts = {
         counters.MATCH_DEGREE: float(every.mean()),
         counters.MATCH_LEAST: float(every.min()),
         counters.MATCH_LOWER: quarters[0],
@@ -45,7 +46,7 @@ def look_at_overlap(stages: Stages, batches: Sequence[Tensor], epoch: int) -> li
         counters.MATCH_DRAWN: _neighbours(degrees, list(range(len(drawn)))),
         counters.MATCH_RUN: _neighbours(degrees, [place[id(batch)] for batch in run]),
     }
-    return [("order", measure.name, value) for measure, value in found.items()]
+    return [("order", measure.name, value) for measure, value in facts.items()]
 
 
 def _neighbours(degrees: Tensor, order: list[int]) -> float:

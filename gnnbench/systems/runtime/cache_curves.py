@@ -1,9 +1,8 @@
-"""What caches of other sizes would have hit in an epoch, and how alike two are; untimed."""
+"""Hit ratios of other cache sizes in an epoch, and the similarity of two epochs; untimed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,17 +12,18 @@ from gnnbench.datasets.graph import Graph
 from gnnbench.features.base import FeatureStore
 from gnnbench.features.policies.policy import Footprint
 from gnnbench.features.policies.similarity import hot_similarity
+from gnnbench.systems.runtime.system import CurveRow
 
 Fact = tuple[str, str, float]
 
 
-def look_at_curves(
+def cache_curves(
     store: FeatureStore, footprint: Footprint, epoch: int, graph: Graph
-) -> tuple[list[dict[str, Any]], list[Fact]]:
-    """Rows of ``curves.csv`` without the cell, and stage, measure and value of each fact.
+) -> tuple[list[CurveRow], list[Fact]]:
+    """Return rows of ``curves.csv`` without the cell, and facts as (stage, measure, value).
 
-    Ratios are of all rows that the batches need, as those that are measured: what stands before a
-    cache may ask it for fewer.
+    Hit ratios are over all rows that the batches need, like measured ones. A store in front of a
+    cache may request fewer rows from it.
     """
     needed: dict[int, list[int]] = {}  # by epoch, of each batch
     seen: dict[int, Tensor] = {}  # by epoch, visits of each node

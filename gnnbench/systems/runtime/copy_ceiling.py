@@ -18,7 +18,7 @@ PIECE_BYTES = 1 << 28  # at most what one copy moves: more is no faster
 LINK, DEVICE = ("host_copy", "zero_copy"), ("device", "cache")
 
 
-class Copies:
+class CopyCeiling:
     """Copies of one cell; its buffers are kept from epoch to epoch, on a GPU those of the host."""
 
     def __init__(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Whether a training step gives the same bits when it is computed again."""
+"""Whether a repeated training step gives the same bits."""
 
 from __future__ import annotations
 
@@ -11,46 +11,45 @@ from torch import Tensor
 from gnnbench.core.minibatch import Batch
 from gnnbench.pipelines.schedule import Stages
 
-TIMES = 3  # atomics that come in the same order twice may not do so again
+STEPS = 3  # atomics that run in the same order twice may not do so a third time
 
 
-class Training(Protocol):
-    """A trainer whose steps can be undone (``gnnbench.systems.runtime.trainer.Trainer``)."""
+class RestorableTrainer(Protocol):
+    """A trainer whose steps can be undone (``gnnbench.systems.runtime.trainer.ModelTrainer``)."""
 
     def take_losses(self) -> list[float]:
-        """Losses of the steps since the last call."""
+        """Return the losses of the steps since the last call."""
         ...
 
     def kept(self) -> list[Tensor]:
-        """A copy of all that a step changes."""
+        """Return a copy of all that a step changes."""
         ...
 
     def restore(self, kept: Sequence[Tensor]) -> None:
-        """Be as then."""
+        """Write that copy back."""
         ...
 
 
-def same_bits(stages: Stages, trainer: Training, batch: Batch) -> bool:
-    """Whether ``TIMES`` steps as they are timed, each on ``batch`` and from the same weights, have
-    the same loss and leave the same parameters and moments of their gradients, bit for bit.
+def is_deterministic(stages: Stages, trainer: RestorableTrainer, batch: Batch) -> bool:
+    """Repeat a timed step from the same weights and compare all results bit by bit.
 
-    False proves that a step is not deterministic; true, that no difference was seen. The model is
-    then as it was.
+    Compares loss, parameters and gradient moments of ``STEPS`` steps on ``batch``. False proves
+    that a step is not deterministic; True means that no difference was seen. Restores the model.
     """
     assert stages.store is not None and stages.trainer is not None
     rows = stages.store.load(batch)
     before, first = trainer.kept(), None
-    for _ in range(TIMES):
+    for _ in range(STEPS):
         stages.trainer.step(batch, rows)
-        found = [torch.tensor(trainer.take_losses()), *trainer.kept()]
+        result = [torch.tensor(trainer.take_losses()), *trainer.kept()]
         trainer.restore(before)
-        first = first or found
-        if not all(map(_equal, first, found)):
+        first = first or result
+        if not all(map(_same_bits, first, result)):
             return False
     return True
 
 
-def _equal(one: Tensor, other: Tensor) -> bool:
-    """Bit for bit: a NaN is itself, and 0 is not -0."""
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Compare bit by bit: a NaN equals itself, and 0 differs from -0."""
     a, b = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
     return torch.equal(a, b)

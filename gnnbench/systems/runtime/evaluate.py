@@ -22,7 +22,7 @@ from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.build import build_sampler
 
 if TYPE_CHECKING:
-    from gnnbench.systems.runtime.trainer import Trainer
+    from gnnbench.systems.runtime.trainer import ModelTrainer
 
 NODES = 1 << 14  # of a split at most: an accuracy of 0.9 is then known to +-0.5 % (95 %)
 BATCH = 2048
@@ -84,7 +84,7 @@ class Evaluator:
         """Draws all neighbours of the nodes that it is given."""
         return build_sampler("hop-by-hop", self._job.graph, [ALL], pick=OWN_PICK)
 
-    def run(self, trainer: Trainer) -> dict[str, float]:
+    def run(self, trainer: ModelTrainer) -> dict[str, float]:
         """``val_accuracy`` and ``test_accuracy``, the share of nodes whose label has the largest
         value, over ``val_nodes`` and ``test_nodes``."""
         with torch.no_grad():
@@ -97,7 +97,7 @@ class Evaluator:
             found[f"{name}_accuracy"] = float(part.double().mean())
         return found
 
-    def _over_samples(self, trainer: Trainer) -> Tensor:
+    def _over_samples(self, trainer: ModelTrainer) -> Tensor:
         """Classes answered, int64 ``[nodes]``."""
         answers = []
         todo = (seeds for nodes in self._splits.values() for seeds in nodes.split(BATCH))
@@ -106,7 +106,7 @@ class Evaluator:
             answers.append(trainer.forward(batch, self._rows(batch.input_nodes)).argmax(1).cpu())
         return torch.cat(answers)
 
-    def _over_all(self, trainer: Trainer) -> Tensor:
+    def _over_all(self, trainer: ModelTrainer) -> Tensor:
         """The same, layer by layer."""
         graph, device = self._job.graph, self._job.device
         place = torch.empty(graph.num_nodes, dtype=torch.int64)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -31,14 +31,11 @@ from gnnbench.measure.allocated import (
     resident_of,
     resident_peak_bytes,
 )
+from gnnbench.systems.runtime.built_system import BuiltSystem, is_oracle
 from gnnbench.systems.runtime.profile import spanned_bytes
 
 if TYPE_CHECKING:
-    from gnnbench.core.job import Job
     from gnnbench.core.minibatch import Batch
-    from gnnbench.pipelines.schedule import Stages
-    from gnnbench.systems.runtime.recipe import Recipe
-    from gnnbench.systems.runtime.trainer import Trainer
 
 BATCHES = 4  # of an epoch, and whole windows of them
 # Groups, and what is left of each once what is known of it is taken off.
@@ -49,30 +46,6 @@ TOPOLOGY = ("indptr", "indices")  # arrays of a graph
 HELD = "held"
 
 Fact = tuple[str, str, int, str]  # component, measure, bytes, where
-
-
-class Looked(Protocol):
-    """What is looked at of a composition."""
-
-    job: Job
-    recipe: Recipe
-    stages: Stages
-    trainer: Trainer | None
-
-    def setup(self, watch: Callable[[str], contextlib.AbstractContextManager[None]]) -> None:
-        """Build the stages, ``watch`` around each."""
-
-    def foresee(self, epoch: int) -> None:
-        """Fill the cache of an oracle."""
-
-    def seeds(self, epoch: int) -> list[Tensor]:
-        """An epoch's batches."""
-
-    def run_unmeasured(self, epoch: int) -> int:
-        """Run an epoch by the schedule; the peak of memory that it takes in other processes."""
-
-    def close(self) -> None:
-        """Give all back."""
 
 
 class Account:
@@ -129,7 +102,7 @@ class Account:
 class Walk:
     """Some batches of an epoch run one by one, and what of them is alive."""
 
-    def __init__(self, system: Looked, account: Account) -> None:
+    def __init__(self, system: BuiltSystem, account: Account) -> None:
         self._system, self._stages, self._account = system, system.stages, account
         self._drawn: list[Batch] = []
         self._last: Batch | None = None  # of the window before, by which one is arranged
@@ -154,7 +127,7 @@ class Walk:
 
     def _training(self) -> dict[str, int]:
         trainer = self._system.trainer
-        return {} if trainer is None else trainer.held_bytes()
+        return {} if trainer is None else trainer.memory_bytes()
 
     def run(self, epoch: int, seeds: Sequence[Tensor]) -> None:
         """The phases of the first batches, whole windows of them."""
@@ -196,7 +169,7 @@ class Walk:
         held[TRAINING] = held.get(TRAINING, 0) + span.held + of_sampler
 
 
-def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
+def memory_facts(system: BuiltSystem, plain: BuiltSystem, epoch: int) -> list[Fact]:
     """Set a system up and look at its memory: components, measures, bytes and where they are.
 
     Neither must have been set up, and neither has passed a gate here. ``plain`` is the same system:
@@ -211,7 +184,7 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
     account = Account(device)
     system.setup(account.watch)
     system.stages.sampler.gate_is_over()
-    if _foresees(system):
+    if is_oracle(system):
         with account.watch(FEATURES):
             system.foresee(epoch)
     walk = Walk(system, account)
@@ -243,7 +216,7 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
     return facts + _held(system)
 
 
-def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
+def _resident_peak(system: BuiltSystem, epoch: int) -> tuple[int, dict[str, int]]:
     """The peak of resident memory in an epoch, and what of it is the process's own, other
     processes' and the graph's."""
     graph = system.job.graph
@@ -251,7 +224,7 @@ def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
     process = resident_bytes() - resident_of([*topology, graph.features])
     system.setup(lambda group: contextlib.nullcontext())
     system.stages.sampler.gate_is_over()
-    if _foresees(system):
+    if is_oracle(system):
         system.foresee(epoch)
     forget_peak()
     elsewhere = system.run_unmeasured(epoch)
@@ -261,15 +234,11 @@ def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
     return peak, {PROCESS: process, PROCESSES: elsewhere, **mapped}
 
 
-def _foresees(system: Looked) -> bool:
-    return system.recipe.features is not None and system.recipe.features.foresees
-
-
 def _fact(component: str, what: Measure, size: int, where: str = "") -> Fact:
     return component, what.name, size, where
 
 
-def _held(system: Looked) -> list[Fact]:
+def _held(system: BuiltSystem) -> list[Fact]:
     """Tables on the host that stages of a GPU read: a run holds them once for all lives."""
     if system.job.device.type != "cuda":
         return []

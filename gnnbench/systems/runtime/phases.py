@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from gnnbench.core import registry
 from gnnbench.core.cell import phases
 from gnnbench.core.minibatch import Batch
 from gnnbench.measure.timed import timed
 from gnnbench.pipelines.schedule import Stages
+from gnnbench.systems.runtime.built_system import BuiltSystem, is_oracle
+from gnnbench.systems.runtime.epoch_audit import check_batches
 
 BATCHES = 8  # of an epoch
 
@@ -67,3 +70,32 @@ def probe(
                 found["compute"].append(spent)
             found["memory_io"] += [fetching / len(drawn)] * len(drawn)
     return found
+
+
+def probe_system(system: BuiltSystem, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
+    """Run the phases of a system's epochs one by one.
+
+    Returns the seconds of each phase by batch, and what is wrong with a batch, or "". Leaves out
+    phases whose time by itself cannot be compared with that in an epoch.
+    """
+    job, sampler = system.job, system.stages.sampler
+    faults: list[str] = []
+
+    def check(batch: Batch, seeds: Tensor) -> None:
+        law = sampler.law.on(job.device)
+        faults.append(check_batches([batch.sizes()], [seeds], law, job.cell.fanouts))
+
+    times: dict[str, list[float]] = {}
+    for epoch in epochs:
+        if is_oracle(system) and system.stages.store is not None:  # else it misses more than timed
+            system.foresee(epoch)
+        batches = [(epoch, system.seeds(epoch))]
+        by_phase = probe(system.stages, batches, job.device, system.until.word, check)
+        times = {phase: times.get(phase, []) + seconds for phase, seconds in by_phase.items()}
+    # A stage may give itself any name: the cell says who provides it, if it has a recipe.
+    name = job.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
+    if sampler.ahead and name in registry.OURS[registry.SAMPLER]:
+        times.pop("sample")  # nothing is sampled ahead here, so it takes longer
+    for phase in system.recipe.leaner(0):  # of leaner stages than an epoch's: may take longer
+        times.pop(phase, None)
+    return times, next((fault for fault in faults if fault), "")

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,8 +18,7 @@ from gnnbench.kernels.trace import Mark, traced
 from gnnbench.measure.kernels import kernels_of
 from gnnbench.pipelines.order import Order
 from gnnbench.sampling.stage import SamplerStage
-
-Row = dict[str, Any]
+from gnnbench.systems.runtime.system import ProfileTables, StageRow
 
 WARM_UP = 3  # batches, before any that is looked at
 BATCHES = 20
@@ -53,9 +51,7 @@ class _Look:
         return cycle([(seeds, number) for number, seeds in enumerate(drawn)])
 
 
-def profile_samples(
-    job: Job, sampler: SamplerStage, order: Order, epoch: int
-) -> dict[str, list[Row]]:
+def profile_samples(job: Job, sampler: SamplerStage, order: Order, epoch: int) -> ProfileTables:
     """Rows of ``stages.csv`` and ``kernels.csv`` without the cell's id; medians per batch.
 
     The batches of ``epoch`` are sampled in three passes: plainly (whole calls, memory), with the
@@ -85,7 +81,9 @@ def _median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
-def _whole_calls(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> tuple[Row, list[Row]]:
+def _whole_calls(
+    look: _Look, batches: Iterable[tuple[Tensor, int]]
+) -> tuple[StageRow, list[StageRow]]:
     """The row of the whole call; destinations and edges of each hop."""
     gpu, on = look.gpu, look.job.device
     host, device, extra, sizes, counted = [], [], [], [], []
@@ -113,7 +111,7 @@ def _whole_calls(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> tuple[Ro
         found = drawn.sizes()
         counted.append((found.num_nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
         del drawn, found  # the next batch's peak is its own
-    hops = [
+    hops: list[StageRow] = [
         {
             "nodes": round(_median(by_hop[hop][0] for _, by_hop in counted)),
             "edges": round(_median(by_hop[hop][1] for _, by_hop in counted)),
@@ -121,7 +119,7 @@ def _whole_calls(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> tuple[Ro
         for hop in range(len(look.job.cell.fanouts))
     ]
     block_bytes = round(_median(sizes))
-    row: Row = {
+    row: StageRow = {
         "stage": WHOLE,
         "hop": None,
         "batches": len(host),
@@ -161,7 +159,9 @@ def spanned_bytes(tensors: Sequence[Tensor]) -> int:
     return sum(high - low for low, high in spans.values())
 
 
-def _stages(look: _Look, batches: Iterable[tuple[Tensor, int]], hops: Sequence[Row]) -> list[Row]:
+def _stages(
+    look: _Look, batches: Iterable[tuple[Tensor, int]], hops: Sequence[StageRow]
+) -> list[StageRow]:
     host: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     device: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     count, where = 0, look.sampler.sampled_on

@@ -1,7 +1,7 @@
-"""The picks of a sampler with random numbers of its own, held against the law that it states.
+"""Stochastic verification: picks of a sampler with custom random numbers, compared with its law.
 
-DGL's, PyG's and WholeGraph's samplers are timed as they are, by whatever numbers: of theirs counts
-and edges are looked at. One that draws the suite's own edges is held against the reference.
+Of DGL's, PyG's and WholeGraph's samplers only counts and edges are checked. A sampler that draws
+the suite's own edges is compared with the reference instead.
 """
 
 from __future__ import annotations
@@ -17,34 +17,37 @@ from gnnbench.sampling.stage import SamplerSpec, SamplerStage
 from gnnbench.systems.runtime.verification import Verifier
 from gnnbench.validation.inclusion import TESTED, Inclusion
 
-TIMES = 2  # that each batch is drawn: the second must not know of the first
-EPOCHS = 2**30  # the harness's numbers are drawn at random from as many
+REPEATS = 2  # samples of each batch: the second must be independent of the first
+EPOCHS = 2**30  # the harness draws epoch numbers from this range, too
 VERIFIED_ROWS = 512  # of each hop in a verification epoch, which has hundreds
 
 
-def tested(spec: SamplerSpec, stage: SamplerStage) -> bool:
-    """Whether the picks are tested: not of gnnbench's own stages, and of those whose law is known.
+def picks_are_tested(spec: SamplerSpec, stage: SamplerStage) -> bool:
+    """Whether the picks are tested: only for third parties' stages whose law is known.
 
-    ``spec`` says whose it is: a stage may call itself anything.
+    ``spec`` decides who provides the stage, because a stage may give itself any name.
     """
     ours = spec.name in registry.OURS[registry.SAMPLER]
     return not (ours or stage.exact or stage.job.cell.gathers) and stage.law.name in TESTED
 
 
 def law_fault(job: Job, sampler: SamplerStage, batches: Sequence[Tensor]) -> str:
-    """Draw batches of these seeds as they are timed, each twice, in epochs that nobody can know;
-    what is wrong with them or with their picks, or ``""``."""
+    """Sample batches of these seeds twice each, in random epochs, and check them and their picks.
+
+    Returns what is wrong, or "".
+    """
     inclusion = Inclusion(job.graph, sampler.law)
-    look = Verifier(job.graph, sampler.law, job.cell.fanouts, sampler.frontier, inclusion)
-    for _ in range(TIMES):
+    verifier = Verifier(job.graph, sampler.law, job.cell.fanouts, sampler.frontier, inclusion)
+    for _ in range(REPEATS):
         epoch = secrets.randbelow(EPOCHS)
-        for nth, seeds in enumerate(batches):
-            look.look(sampler.sample(seeds, epoch, nth), None)
-    return look.fault
+        for number, seeds in enumerate(batches):
+            verifier.check(sampler.sample(seeds, epoch, number), None)
+    return verifier.fault
 
 
 def verifier(job: Job, spec: SamplerSpec, sampler: SamplerStage) -> Verifier:
-    """What looks at a verification epoch of a sampler."""
+    """Return the verifier of a verification epoch."""
     law = sampler.law
-    rows = Inclusion(job.graph, law, VERIFIED_ROWS) if tested(spec, sampler) else None
-    return Verifier(job.graph, law, job.cell.fanouts, sampler.frontier, rows)
+    tested = picks_are_tested(spec, sampler)
+    inclusion = Inclusion(job.graph, law, VERIFIED_ROWS) if tested else None
+    return Verifier(job.graph, law, job.cell.fanouts, sampler.frontier, inclusion)

@@ -1,11 +1,11 @@
-"""What a system offers to the runner."""
+"""What a system offers to the harness."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from gnnbench.core import names
 from gnnbench.core.cell import Cell
@@ -15,21 +15,78 @@ from gnnbench.core.option import Option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.datasets.graph import Graph
+    from gnnbench.measure.kernels import Row as KernelRow
     from gnnbench.measure.timeline import Timeline
+
+
+class FactRow(TypedDict):
+    """A number that belongs to a cell, not to an epoch."""
+
+    stage: str
+    name: str
+    value: float
+    where: str
+
+
+class StageRow(TypedDict, total=False):
+    """A row of ``stages.csv`` without the cell's id; medians per batch."""
+
+    stage: str
+    hop: int | None
+    batches: int
+    host_s: float
+    device_s: float | None
+    nodes: int
+    edges: int
+    block_bytes: int | None
+    extra_bytes: int
+    extra_ratio: float
+
+
+class CurveRow(TypedDict):
+    """A row of ``curves.csv`` without the cell's id; ``ratio`` is the cache's size."""
+
+    policy: str
+    ratio: float
+    hit_ratio: float
+    missed_bytes: float
+
+
+class ProfileTables(TypedDict, total=False):
+    """What ``System.profile`` may return, by table."""
+
+    stages: list[StageRow]
+    kernels: list[KernelRow]
+    curves: list[CurveRow]
+    facts: list[FactRow]
+
+
+class GateDetails(TypedDict, total=False):
+    """What the gate checked, and how far results were from the reference."""
+
+    batches: int
+    seeds: int
+    order_window: int
+    batches_an_update: int
+    edges_by_call: list[int]
+    forward_error: float
+    backward_error: float
+    weight_gradients: int
+    step_error: float
 
 
 @dataclass
 class CheckReport:
-    """Outcome of the correctness gate, taken before anything is timed.
+    """Outcome of the correctness gate, which runs before anything is timed.
 
     ``digest`` is the SHA-256 over the sampled (destination, position) multisets of the gate's
     batches, hop by hop, or "" for a foreign sampler. ``edges_per_seed`` and ``nodes_per_seed`` are
     means over the gate's batches; ``law`` names the inclusion law of the picks
-    (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
-    that the suite's own gate looked at the work: not so where a system answers for itself.
+    (``without-replacement`` ...). Comparisons derive their work class from these. ``verified``:
+    gnnbench's own gate checked the work; False where a system answers for itself.
     ``dtype`` is that of features, weights and activations, "" where there are none.
     ``counts`` are rows of (stage, measure, where, value), of what else was counted and measured.
-    ``deterministic``: whether a training step gives the same bits again; None: nobody looked.
+    ``deterministic``: whether a repeated training step gives the same bits; None: not checked.
     """
 
     ok: bool
@@ -40,27 +97,26 @@ class CheckReport:
     digest: str
     edges_per_seed: float
     nodes_per_seed: float
-    details: dict[str, Any] = field(default_factory=dict)
+    details: GateDetails = field(default_factory=GateDetails)
     verified: bool = False
     dtype: str = ""
     deterministic: bool | None = None
-    counts: list[list[Any]] = field(default_factory=list)
+    counts: list[list[str | float]] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for the worker's answer."""
+    def to_json(self) -> dict[str, object]:
+        """Return plain values for the worker's answer."""
         return asdict(self)
 
 
 @dataclass
 class EpochReport:
-    """What an audit found of the epoch that was run last. Counts are sums over its batches.
+    """Outcome of an audit of the last epoch. Counts are sums over its batches.
 
-    ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
-    None without compute and, of a recipe, where no seed has a label; ``param_norm`` is the
-    Frobenius norm of all parameters after the epoch and ``param_moved`` how far the epoch moved
-    those of each layer, None and empty where nobody tells;
-    ``peak_alloc_bytes`` is the peak of the device's allocator so far. ``ok`` and ``reason`` tell
-    whether every timed batch was right, looked at again.
+    ``counts`` are rows of (stage, measure, where, value). ``loss`` is the mean over the batches;
+    None without compute and, for a recipe, where no seed has a label. ``param_norm`` is the
+    Frobenius norm of all parameters after the epoch, ``param_moved`` how far the epoch moved those
+    of each layer; None and empty where the system does not report them. ``peak_alloc_bytes`` is the
+    peak of the device's allocator so far. ``ok`` and ``reason``: whether every timed batch passed.
     """
 
     epoch: int
@@ -69,7 +125,7 @@ class EpochReport:
     sampled_edges: int
     unique_nodes: int
     loss: float | None
-    counts: list[list[Any]] = field(default_factory=list)
+    counts: list[list[str | float]] = field(default_factory=list)
     peak_alloc_bytes: int = 0
     ok: bool = True
     reason: str = ""
@@ -77,23 +133,22 @@ class EpochReport:
     param_norm: float | None = None
     param_moved: list[float] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for the worker's answer."""
+    def to_json(self) -> dict[str, object]:
+        """Return plain values for the worker's answer."""
         return asdict(self)
 
 
 class System(ABC):
-    """A system with an epoch loop of its own, on one graph.
+    """A system with a custom epoch loop, on one graph.
 
-    Most systems are recipes (``gnnbench.systems.runtime.recipe``) and need none of this. What this
-    offers runs as well, but the suite cannot vouch for its work: its rows say ``unverified``.
+    Most systems are recipes (``gnnbench.systems.runtime.recipe``) and need none of this. A system
+    of this kind runs as well, but the suite cannot check its work: its rows say ``unverified``.
 
-    Life of an object inside a worker process: constructed, ``setup``, ``check``, then ``run_epoch``
+    A worker process constructs the object, calls ``setup`` and ``check``, then ``run_epoch``
     followed by ``audit`` any number of times (the same epoch number may come twice), ``recheck`` in
-    between, ``close``. The clock is the harness's: it runs around ``run_epoch`` until all devices
-    and threads are quiet. Errors raised: ``UsageError`` for a setting that the system does not
-    know, ``UnsupportedError`` for one that it cannot do, ``MissingError`` for a backend that is not
-    there.
+    between, and ``close``. The harness reads the clock around ``run_epoch``, once all devices and
+    threads are idle. Errors raised: ``UsageError`` for an unknown setting, ``UnsupportedError`` for
+    one that the system cannot do, ``MissingError`` for a backend that is not installed.
     """
 
     name: ClassVar[str]
@@ -101,12 +156,12 @@ class System(ABC):
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, Option]] = {}
-    # What setup took and what it holds: rows of (stage, measure, where, value).
-    setup_counts: Sequence[list[Any]] = ()
+    # What setup took and what it allocated: rows of (stage, measure, where, value).
+    setup_counts: Sequence[list[str | float]] = ()
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if not hasattr(cls, "name"):
             cls.name = cls.__name__
 
@@ -116,12 +171,12 @@ class System(ABC):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """None where the system can run on this machine's ``device``; must be cheap."""
+        """Return what the system lacks to run on ``device`` of this machine; must be cheap."""
         return None
 
     @classmethod
-    def resolved(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with every default put in. Raises ``UsageError`` for what is not one."""
+    def resolved(cls, settings: Mapping[str, object]) -> dict[str, object]:
+        """Return all options with their defaults. Raises ``UsageError`` for an unknown one."""
         for option, value in settings.items():
             with setting(option):
                 if option not in cls.options:
@@ -136,73 +191,74 @@ class System(ABC):
 
     @abstractmethod
     def check(self) -> CheckReport:
-        """Run the correctness gate; never raises for wrong results, it reports them."""
+        """Run the correctness gate; wrong results are reported, not raised."""
 
     @abstractmethod
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
-        """Run one epoch, a span of ``timeline`` for every phase of a batch.
+        """Run one epoch, with a span of ``timeline`` for every phase of a batch.
 
-        ``timeline`` is lent for spans alone; the epoch is read off another. A phase that
-        ``cell.until`` asks for and that has no span, or a span of any other, is a fault; work in no
-        span is a doubt where the time of a phase is judged.
+        The epoch's time comes from another timeline, which the system does not see. A phase of
+        ``cell.until`` without a span is a fault, and so is a span of any other phase. Work outside
+        all spans makes the measurement unreliable where a phase's time is the primary metric.
         """
 
     @abstractmethod
     def audit(self, epoch: int) -> EpochReport:
-        """Count and check what the last ``run_epoch`` did; no part of it is timed."""
+        """Count and check what the last ``run_epoch`` did; not timed."""
 
     def glance(self) -> tuple[str, str]:
-        """A look at the gate's first seeds, in every life of a cell that passed its gate.
+        """Check the gate's first seeds again, in every process of a cell that passed its gate.
 
-        Returns the digest of their edges, which must be the first life's ("" of a sampler that
-        draws other ones each time), and what is wrong, or "".
+        Returns the digest of their edges, which must equal that of the first process ("" for a
+        sampler with its own random numbers), and what is wrong, or "".
         """
         return "", ""
 
     def recheck(self, epoch: int, brief: bool = False) -> str:
-        """Check again what the gate checked, after timing, on the seeds of ``epoch``.
+        """Check after timing what the gate checked, on the seeds of ``epoch``, which has not run.
 
-        Returns what is wrong, or "". ``epoch`` has not been run. ``brief``: one batch is enough.
+        ``brief``: one batch is enough. Returns what is wrong, or "".
         """
         return ""
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
-        """Run an epoch as ``run_epoch`` does and look at all of its work; it is not measured.
+        """Run an epoch as ``run_epoch`` does, and check all of its batches; it is not measured.
 
-        What runs the epoch cannot tell it from a timed one. Of an epoch loop of one's own nobody
-        sees the batches: it is run, so that the model has seen it, and audited.
+        The stages cannot distinguish it from a timed epoch. A custom epoch loop shows no batches:
+        the epoch runs, so that the model has seen it, and is audited.
         """
         self.run_epoch(epoch, timeline)
         return self.audit(epoch)
 
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
-        """Seconds of each phase run by itself, batch by batch of ``epochs``, after timing.
+        """Run the phases of ``epochs`` one by one, after timing.
 
-        And what was wrong with the batches, or "". Of an epoch loop of one's own nobody else can
-        run the phases: nothing.
+        Returns seconds of each phase by batch, and what is wrong with a batch, or "". Nothing for a
+        custom epoch loop, whose phases cannot be run separately.
         """
         return {}, ""
 
     def evaluate(self) -> dict[str, float]:
-        """How well the model does on validation and test nodes as it stands; never timed.
+        """Evaluate the model on validation and test nodes; never timed.
 
-        ``val_accuracy`` and ``test_accuracy`` in [0, 1] over ``val_nodes`` and ``test_nodes``. Of
-        an epoch loop of one's own nobody sees the model.
+        Returns ``val_accuracy`` and ``test_accuracy`` in [0, 1], over ``val_nodes`` and
+        ``test_nodes``. Raises ``UnsupportedError`` for a custom epoch loop.
         """
         raise UnsupportedError(f"system '{self.cell.system}' shows no model to be evaluated")
 
-    def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
+    def profile(self, epoch: int) -> ProfileTables:
+        """Profile an epoch that has not run, apart from timing.
 
-        Returns rows of ``stages`` and of ``kernels``, or of ``curves`` (columns as in
-        ``gnnbench.schema``, without the cell's id), or nothing. Asked of cells that only
-        sample or fetch through a cache, once measured.
+        Called once for cells that only sample, or that load through a cache. Columns are those of
+        ``gnnbench.schema``, without the cell's id.
         """
         return {}
 
     def stuck(self, error: BaseException) -> None:  # noqa: B027
-        """For a system to call, on any thread, where the work in progress cannot end any more:
-        ``error`` is why. A worker puts its own in place of this, which does nothing."""
+        """Report, from any thread, that the work in progress cannot end, because of ``error``.
+
+        The system calls it. A worker replaces it by a function that ends the process.
+        """
 
     def close(self) -> None:  # noqa: B027
-        """Give back what ``setup`` took."""
+        """Free what ``setup`` allocated."""

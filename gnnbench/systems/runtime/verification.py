@@ -1,8 +1,8 @@
-"""A look at every batch of an epoch that runs as any other, and of which no stage knows.
+"""Checks every batch of an epoch that the stages cannot distinguish from a timed one.
 
-The stages hand every batch and its rows to the same hook in every epoch; in a verification epoch it
-looks at them: offsets, destinations, numbers of edges, neighbours, feature rows. What the sampler
-says of its batch counts for nothing here: blocks are looked at in the form that layers take.
+The stages pass every batch and its rows to the same hook in every epoch. In a verification epoch
+the hook checks them: offsets, destinations, numbers of edges, neighbours, feature rows. What the
+sampler reports about its batch is ignored: blocks are checked in the form that layers take.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from gnnbench.validation.edges import Edges
 from gnnbench.validation.inclusion import Inclusion
 from gnnbench.validation.law import WALK, Law
 
-# Destinations of a hop whose edges are held against the graph, drawn anew for every batch (some may
-# come twice): who draws wrong edges cannot know for which. Their numbers are looked at for all.
+# Destinations of a hop whose edges are looked up in the graph, chosen anew for every batch with
+# replacement: a sampler cannot know which. The number of edges is checked for all destinations.
 DESTINATIONS = 2048
-EDGES = 1 << 20  # looked for in the graph at once
+EDGES = 1 << 20  # looked up in the graph at once
 
 
 class Verifier:
-    """Collects what is wrong with the batches that it is shown; the first fault stands.
+    """Checks batches one after the other and reports the first fault.
 
-    ``inclusion`` looks at the picks of a sampler that draws by random numbers of its own.
+    ``inclusion`` tests the picks of a sampler with custom random numbers. ``digests`` has one per
+    batch.
     """
 
     def __init__(
@@ -46,54 +47,55 @@ class Verifier:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
         self._inclusion = inclusion
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
-        self.seen: list[bytes] = []  # a digest a batch
+        self.digests: list[bytes] = []
         self._fault = ""
-        # Not yet looked for in the graph: where drawn; destinations, neighbours, how often.
-        self._drawn: list[tuple[str, Tensor]] = []
+        # Edges to look up: batch and hop; int64 [3, n]: destinations, neighbours, multiplicities.
+        self._pending: list[tuple[str, Tensor]] = []
         self.batches = 0
 
     @property
     def fault(self) -> str:
-        """The first fault, or ``""``."""
-        self._find_edges()
+        """The first fault, or ""."""
+        self._look_up_edges()
         if not self._fault and self._inclusion is not None:
             self._fault = self._inclusion.fault
         return self._fault
 
-    def look(self, batch: Batch, rows: Tensor | None) -> None:
-        """Look at a batch and its feature rows, before either is overwritten."""
+    def check(self, batch: Batch, rows: Tensor | None) -> None:
+        """Check a batch and its feature rows, before their buffers are reused."""
         self.batches += 1
         if self._fault:
             return
         self._sha = hashlib.sha256()
         try:
-            self._blocks(list(reversed(batch.blocks)), batch)
+            self._check_blocks(list(reversed(batch.blocks)), batch)
             if rows is not None:
                 gate.check_features(self._graph, batch.input_nodes, rows)
         except gate.Fault as fault:
-            self._find_edges()  # of the batches before, which come first
+            self._look_up_edges()  # of earlier batches, whose fault comes first
             self._fault = self._fault or f"batch {self.batches}: {fault}"
-        self.seen.append(self._sha.digest())
-        if sum(edges.shape[1] for _, edges in self._drawn) > EDGES:
-            self._find_edges()
+        self.digests.append(self._sha.digest())
+        if sum(edges.shape[1] for _, edges in self._pending) > EDGES:
+            self._look_up_edges()
 
     @property
     def digest(self) -> str:
         """SHA-256 of the multisets of (destination, neighbour) of every hop of every batch.
 
-        It does not depend on the order of batches, in which systems of the same work may differ.
+        Independent of the order of batches, in which systems with the same work may differ.
         """
-        return joined(self.seen)
+        return joined(self.digests)
 
-    def _blocks(self, blocks: list[Block], batch: Batch) -> None:
-        """From the seeds outwards, on the device that the nodes are on."""
+    def _check_blocks(self, blocks: list[Block], batch: Batch) -> None:
+        """Check blocks from the seeds outwards, on the device of the nodes. Raises ``Fault``."""
         if len(blocks) != len(self._fanouts):
             raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
-        asked = batch.input_nodes
-        wanted, done_dst, done_edges = batch.seeds.to(asked.device).long(), 0, 0
+        input_nodes = batch.input_nodes
+        known = batch.seeds.to(input_nodes.device).long()
+        checked_dst = checked_edges = 0  # of the block before, whose rows are the first of this one
         inner: Block | None = None
         for hop, (block, fanout) in enumerate(zip(blocks, self._fanouts, strict=True), start=1):
-            fault = _form_fault(block, wanted, self._graph.num_nodes)
+            fault = _form_fault(block, known, self._graph.num_nodes)
             if inner is not None and not fault:
                 fault = _prefix_fault(inner, block)
             if fault:
@@ -101,87 +103,92 @@ class Verifier:
             counts = block.indptr.long().diff()
             nodes = block.src_nodes.long()
             src, dst = nodes[block.indices.long()], nodes[: block.num_dst]
-            ends = dst.repeat_interleave(counts)
-            self._sha.update(_multiset(ends[done_edges:], src[done_edges:]).to_bytes(8, "little"))
+            edge_dst = dst.repeat_interleave(counts)
+            edges = _multiset(edge_dst[checked_edges:], src[checked_edges:])
+            self._sha.update(edges.to_bytes(8, "little"))
             if fault := self._hop_fault(
-                hop, dst[done_dst:], counts[done_dst:], src[done_edges:], fanout
+                hop, dst[checked_dst:], counts[checked_dst:], src[checked_edges:], fanout
             ):
                 raise gate.Fault(f"hop {hop}: {fault}")
-            wanted = nodes
+            known = nodes
             if self._frontier == "new":
-                done_dst, done_edges, inner = block.num_dst, block.num_edges, block
-        if not torch.equal(asked.long(), wanted):
+                checked_dst, checked_edges, inner = block.num_dst, block.num_edges, block
+        if not torch.equal(input_nodes.long(), known):
             raise gate.Fault("the rows asked for are not those of all nodes known, in their order")
-        if not blocks:  # there are no edges to tell batches apart by
-            self._sha.update(_multiset(wanted, wanted).to_bytes(8, "little"))
+        if not blocks:  # without edges, batches differ by their nodes only
+            self._sha.update(_multiset(known, known).to_bytes(8, "little"))
 
     def _hop_fault(self, hop: int, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
+        """Check numbers of edges, and store some edges for a look-up in the graph."""
         starts = counts.cumsum(0) - counts
-        here, numbers = dst.cpu(), counts.cpu()
-        if example := self._law.example(here, numbers, fanout):
-            words = self._law.words(fanout)
-            return f"a destination has another number of edges than {words}{example}"
-        if self._law.name == WALK or not here.numel():
+        host_dst, host_counts = dst.cpu(), counts.cpu()
+        if example := self._law.example(host_dst, host_counts, fanout):
+            expected = self._law.edge_count_text(fanout)
+            return f"a destination has another number of edges than {expected}{example}"
+        if self._law.name == WALK or not host_dst.numel():
             return ""
         if self._inclusion is not None:
-            self._inclusion.add(here, numbers, src.cpu(), hop)
-        some = torch.randint(here.numel(), (DESTINATIONS,), generator=self._random)
-        if here.numel() <= DESTINATIONS:
-            some = torch.arange(here.numel())
-        there = some.to(src.device)
-        drawn = _ragged(src, starts[there], counts[there]).cpu()
+            self._inclusion.add(host_dst, host_counts, src.cpu(), hop)
+        some = torch.randint(host_dst.numel(), (DESTINATIONS,), generator=self._random)
+        if host_dst.numel() <= DESTINATIONS:
+            some = torch.arange(host_dst.numel())
+        on_device = some.to(src.device)
+        neighbours = _ragged(src, starts[on_device], counts[on_device]).cpu()
         size = self._graph.num_nodes
-        couples = torch.arange(some.numel()).repeat_interleave(numbers[some]) * size + drawn
-        couples, times = couples.unique(return_counts=True)
-        edges = torch.stack((here[some][couples // size], couples % size, times))
-        self._drawn.append((f"batch {self.batches}: hop {hop}", edges))
+        row = torch.arange(some.numel()).repeat_interleave(host_counts[some])
+        pairs, multiplicity = (row * size + neighbours).unique(return_counts=True)
+        edges = torch.stack((host_dst[some][pairs // size], pairs % size, multiplicity))
+        self._pending.append((f"batch {self.batches}: hop {hop}", edges))
         return ""
 
     @cached_property
     def _edges(self) -> Edges:
-        """Made once edges are looked at: of random walks none are."""
+        """The graph's edges, prepared at the first look-up; random walks need none."""
         return Edges(self._graph, self._law.weighs)
 
-    def _find_edges(self) -> None:
-        """Whether edges are the graph's, each as often as it is there; many at once, for a search
-        takes as many steps for few as for many."""
-        drawn, self._drawn = self._drawn, []
-        if not drawn or self._fault:
+    def _look_up_edges(self) -> None:
+        """Check that pending edges are the graph's, each at most as often as it is there.
+
+        Many at once: a search takes as many steps for few edges as for many.
+        """
+        pending, self._pending = self._pending, []
+        if not pending or self._fault:
             return
-        dst, src, _ = torch.cat([edges for _, edges in drawn], dim=1)
-        there = self._edges.times(dst, src).split([edges.shape[1] for _, edges in drawn])
-        for (where, (*_, times)), found in zip(drawn, there, strict=True):
-            if bool((found == 0).any()):
+        dst, src, _ = torch.cat([edges for _, edges in pending], dim=1)
+        sizes = [edges.shape[1] for _, edges in pending]
+        in_graph = self._edges.times(dst, src).split(sizes)
+        for (where, (*_, sampled)), stored in zip(pending, in_graph, strict=True):
+            if bool((stored == 0).any()):
                 self._fault = f"{where}: an edge is none of the graph's"
-            elif not self._law.repeats and bool((times > found).any()):
+            elif not self._law.repeats and bool((sampled > stored).any()):
                 self._fault = f"{where}: an edge was drawn twice for one destination"
             if self._fault:
                 return
 
 
-def joined(seen: Iterable[bytes]) -> str:
-    """The digest of an epoch, of those of its batches."""
-    return hashlib.sha256(b"".join(sorted(seen))).hexdigest()
+def joined(digests: Iterable[bytes]) -> str:
+    """Return the digest of an epoch from those of its batches, in any order."""
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
 def digest_of(batches: Iterable[SampledHops]) -> str:
-    """What ``Verifier.digest`` says of batches of cumulative hops; ``""`` where there are none.
+    """Return what ``Verifier.digest`` gives for batches of cumulative hops; "" without hops.
 
     Of each hop unique destinations ``[d]``, their numbers of edges ``[d]``, neighbours ``[e]``.
     """
-    seen: list[bytes] = []
+    digests: list[bytes] = []
     for hops in batches:
         sha = hashlib.sha256()
         for dst, counts, src in hops:
             sha.update(_multiset(dst.repeat_interleave(counts), src).to_bytes(8, "little"))
         if not hops:
             return ""
-        seen.append(sha.digest())
-    return joined(seen) if seen else ""
+        digests.append(sha.digest())
+    return joined(digests) if digests else ""
 
 
-def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:
-    """Whether a block's offsets and ids mean anything; ``wanted`` are its destinations."""
+def _form_fault(block: Block, expected_dst: Tensor, num_nodes: int) -> str:
+    """Check a block's offsets, ids and destinations."""
     offsets, local = block.indptr, block.indices
     if offsets.numel() != block.num_dst + 1 or block.num_dst > block.num_src:
         return (
@@ -195,9 +202,9 @@ def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:
         return f"the offsets do not rise from 0 to the {local.numel()} edges"
     if _outside(local, block.num_src):
         return f"a local id lies outside the {block.num_src} nodes"
-    if _outside(block.src_nodes, nodes):
-        return f"a node lies outside the graph's {nodes}"
-    if not torch.equal(block.dst_nodes.long(), wanted):
+    if _outside(block.src_nodes, num_nodes):
+        return f"a node lies outside the graph's {num_nodes}"
+    if not torch.equal(block.dst_nodes.long(), expected_dst):
         return "the destinations are not the nodes known before, in their order"
     ordered = block.src_nodes.sort().values
     if bool((ordered[1:] == ordered[:-1]).any()):
@@ -206,7 +213,7 @@ def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:
 
 
 def _prefix_fault(inner: Block, outer: Block) -> str:
-    """Whether the rows of the hop before stand first, with all of their edges."""
+    """Check that a block begins with the rows of the previous hop and all of their edges."""
     rows, edges = inner.num_dst, inner.num_edges
     same = torch.equal(outer.indptr[: rows + 1].long(), inner.indptr.long())
     if same and torch.equal(outer.indices[:edges].long(), inner.indices.long()):
@@ -219,14 +226,14 @@ def _outside(ids: Tensor, end: int) -> bool:
 
 
 def _ragged(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
-    """``values[starts[i] : starts[i] + lengths[i]]``, one after the other."""
+    """Concatenate ``values[starts[i] : starts[i] + lengths[i]]``, int64."""
     before = lengths.cumsum(0) - lengths
-    at = torch.arange(int(lengths.sum()), device=lengths.device)
-    return values[at + (starts - before).repeat_interleave(lengths)].long()
+    index = torch.arange(int(lengths.sum()), device=lengths.device)
+    return values[index + (starts - before).repeat_interleave(lengths)].long()
 
 
 def _multiset(one: Tensor, other: Tensor) -> int:
-    """A sum over mixed couples, int64 ``[n]`` each: whatever their order, modulo 2^64."""
+    """Hash a multiset of pairs, int64 ``[n]`` each: the sum of mixed pairs modulo 2^64."""
     mixed = one * 0x9E3779B97F4A7C1 + other * 0x2545F4914F6CDD1D
     for _ in range(2):
         mixed = (mixed ^ ((mixed >> 29) & 0x7FFFFFFFF)) * 0x1B03738712FAD5C9

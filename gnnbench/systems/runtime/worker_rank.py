@@ -89,7 +89,8 @@ class WorkerRank:
         if isinstance(message, MeasurePhases):
             return self._measure(message)
         if isinstance(message, JoinGroup):
-            return self._join(message)
+            self._join(message)
+            return None
         if isinstance(message, RunEpoch):
             return self._run_epoch(message)
         if isinstance(message, ComparePartition):
@@ -126,8 +127,8 @@ class WorkerRank:
             timeline.start()
             system.run_epoch(PROBED, timeline)
             timeline.stop()
-            batches = len(system._kept)
-            system._kept, system._last = [], None
+            batches = len(system.recorder.batches)
+            system.recorder.clear()
         system.schedule = self._rank_schedule
         if system.trainer is not None and saved is not None:
             system.trainer.restore(saved)
@@ -155,7 +156,7 @@ class WorkerRank:
         every_batch = None
         if message.record_edges:
             every_batch = verifier(system.job, system.recipe.sampler, system.stages.sampler)
-        system._verifier = every_batch
+        system.recorder.verifier = every_batch
         timeline = Timeline.on(str(system.job.device))
         self._pulse.now(RUNS, timeline)
         with system.job.peak.apart() if message.record_edges else nullcontext():
@@ -164,8 +165,8 @@ class WorkerRank:
             timeline.stop()
         self._seen = []
         if every_batch is not None:
-            self._fault, self._seen = every_batch.fault, every_batch.seen
-        system._verifier = None
+            self._fault, self._seen = every_batch.fault, every_batch.digests
+        system.recorder.verifier = None
         counts = system.counts.rows()
         system.counts.clear()
         return EpochResult(

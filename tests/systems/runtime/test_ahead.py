@@ -9,7 +9,7 @@ from compose import counted, make, run, timed
 
 from gnnbench.harness.training_check import find_excess, structural_fault
 from gnnbench.measure.timeline import Timeline
-from gnnbench.systems.runtime.epoch_audit import as_drawn
+from gnnbench.systems.runtime.epoch_audit import check_batch_order
 
 GREEDY = {"order": "greedy", "order.window": 3}
 STORES = [
@@ -144,12 +144,12 @@ def test_training_in_another_order_learns_alike(small_graph, one_thread):
 
 def test_what_an_audit_says_of_batches_that_were_moved():
     run = [(1, "b"), (0, "a"), (2, "c")]
-    assert as_drawn(run, 2) == (["a", "b", "c"], "")
-    assert as_drawn(run, 1) == (["b", "a", "c"], "")  # held against the order as they stand
-    assert "ran some of them twice" in as_drawn([(0, "a"), (0, "a")], 2)[1]
+    assert check_batch_order(run, 2) == (["a", "b", "c"], "")
+    assert check_batch_order(run, 1) == (["b", "a", "c"], "")
+    assert "ran some of them twice" in check_batch_order([(0, "a"), (0, "a")], 2)[1]
     assert (
         "batch 3 was run as the epoch's 1., outside its window of 2"
-        in (as_drawn([(2, "c"), (1, "b"), (0, "a")], 2)[1])
+        in (check_batch_order([(2, "c"), (1, "b"), (0, "a")], 2)[1])
     )
 
 

@@ -17,6 +17,7 @@ from gnnbench.pipelines.order import AsDrawn
 from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.stage_setup import epoch_peak_bytes
 
 POLICIES = ["degree", "random", "presc#1", "presc#3", "optimal"]
 EPOCH = 77
@@ -211,7 +212,7 @@ def test_the_epoch_whose_peak_is_measured_leaves_nothing_behind(small_graph, mon
         heard.append((args[0], len(args[1]))),
         epoch(*args),
     )
-    assert other._peak_of_an_epoch() == 77
+    assert epoch_peak_bytes(other) == 77
     del other.schedule.__dict__["epoch"]
     assert heard == [(PROBED, 4)]
     other.counts.clear()
@@ -229,7 +230,7 @@ def test_that_epoch_ends_where_nothing_more_piles_up(
     small_graph, monkeypatch, schedule, window, batches
 ):
     """Twice what is drawn ahead, and what is loaded ahead with what trains."""
-    monkeypatch.setattr("gnnbench.systems.runtime.runner.FIRST_BATCHES", 1)
+    monkeypatch.setattr("gnnbench.systems.runtime.stage_setup.FIRST_BATCHES", 1)
     for name in ("reset_peak_memory_stats", "synchronize"):
         monkeypatch.setattr(torch.cuda, name, lambda device: None)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
@@ -238,7 +239,7 @@ def test_that_epoch_ends_where_nothing_more_piles_up(
     heard = []
     epoch = system.schedule.epoch
     system.schedule.__dict__["epoch"] = lambda *args: (heard.append(len(args[1])), epoch(*args))
-    system._peak_of_an_epoch()
+    epoch_peak_bytes(system)
     system.run_unmeasured(5)
     assert heard == [batches, len(system.seeds(5))] and heard[1] > 14
 
@@ -253,7 +254,7 @@ def test_that_epoch_has_eight_batches_at_least_and_all_where_all_neighbours_are_
     system = make(small_graph, batch_size=8, fanouts=fanouts)
     heard = []
     monkeypatch.setattr(system, "run_unmeasured", lambda epoch, most: heard.append((epoch, most)))
-    system._peak_of_an_epoch()
+    epoch_peak_bytes(system)
     assert heard == [(PROBED, batches)]
 
 

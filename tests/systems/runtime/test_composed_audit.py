@@ -6,18 +6,18 @@ from types import SimpleNamespace
 import torch
 from compose import make, run
 
-from gnnbench.systems.runtime.epoch_audit import misordered
+from gnnbench.systems.runtime.epoch_audit import check_seeds
 
 TRAIN = torch.tensor([2, 3, 5, 7, 11])
 
 
 def test_an_order_holds_training_nodes_and_each_once():
     two = [torch.tensor([11, 2]), torch.tensor([5])]
-    assert misordered(two, TRAIN) == ""
-    assert misordered([], TRAIN) == ""
-    assert "a training node twice" in misordered([*two, torch.tensor([2])], TRAIN)
+    assert check_seeds(two, TRAIN) == ""
+    assert check_seeds([], TRAIN) == ""
+    assert "a training node twice" in check_seeds([*two, torch.tensor([2])], TRAIN)
     for other in (0, 4, 12):
-        fault = misordered([*two, torch.tensor([other])], TRAIN)
+        fault = check_seeds([*two, torch.tensor([other])], TRAIN)
         assert "none of the training set" in fault
 
 

@@ -23,7 +23,7 @@ def moved(system, monkeypatch):
     """First row and number of rows of every piece, as each of the two ways is told them."""
     found = {"copied": [], "gathered": []}
     for name, pieces in found.items():
-        plain = getattr(copy_ceiling.Copies, f"_{name}")
+        plain = getattr(copy_ceiling.CopyCeiling, f"_{name}")
 
         def look(self, begin, out, plain=plain, pieces=pieces):
             spent = plain(self, begin, out)
@@ -31,14 +31,14 @@ def moved(system, monkeypatch):
             pieces.append((begin, out.shape[0]))
             return spent
 
-        monkeypatch.setattr(copy_ceiling.Copies, f"_{name}", look)
+        monkeypatch.setattr(copy_ceiling.CopyCeiling, f"_{name}", look)
     return found
 
 
 def test_as_many_rows_are_copied_as_were_served(system, moved):
     report = run(system)
     assert counted(report)["features", "feature_bytes", "host"] == 90 * ROW
-    ((stage, name, where, seconds),) = system.copies({"host": 90 * ROW}, report.batches)
+    ((stage, name, where, seconds),) = system.diagnostics.copies({"host": 90 * ROW}, report.batches)
     assert (stage, name, where) == ("features", "copy_time_s", "host") and seconds > 0
     # One piece a batch; no piece is the last one's, so that nothing comes out of a cache.
     assert moved["copied"] == [(0, 30), (30, 30), (60, 30)]
@@ -47,31 +47,33 @@ def test_as_many_rows_are_copied_as_were_served(system, moved):
 
 def test_pieces_have_a_limit_and_stay_in_the_table(system, moved, monkeypatch):
     monkeypatch.setattr(copy_ceiling, "PIECE_BYTES", 40 * ROW)
-    system.copies({"host": 130 * ROW}, 1)
+    system.diagnostics.copies({"host": 130 * ROW}, 1)
     assert moved["copied"] == [(0, 40), (40, 40), (0, 40), (40, 10)]
-    system.copies({"host": 130 * ROW}, 13)
+    system.diagnostics.copies({"host": 130 * ROW}, 13)
     assert [rows for _, rows in moved["copied"][4:]] == [10] * 13
 
 
 def test_the_faster_way_is_the_ceiling(system, monkeypatch):
     for one, other in ((1.0, 2.0), (2.0, 1.0)):
-        monkeypatch.setattr(copy_ceiling.Copies, "_copied", lambda *_, s=one: s)
-        monkeypatch.setattr(copy_ceiling.Copies, "_gathered", lambda *_, s=other: s)
-        assert system.copies({"host": 60 * ROW}, 2)[0][3] == 2.0
+        monkeypatch.setattr(copy_ceiling.CopyCeiling, "_copied", lambda *_, s=one: s)
+        monkeypatch.setattr(copy_ceiling.CopyCeiling, "_gathered", lambda *_, s=other: s)
+        assert system.diagnostics.copies({"host": 60 * ROW}, 2)[0][3] == 2.0
 
 
 def test_without_the_native_library_torch_copies(system, moved, monkeypatch):
     monkeypatch.setattr(
         copy_ceiling, "native_missing", lambda: Missing("it is not built", "build it")
     )
-    assert system.copies({"host": 60 * ROW}, 2)[0][3] > 0
+    assert system.diagnostics.copies({"host": 60 * ROW}, 2)[0][3] > 0
     assert (len(moved["copied"]), moved["gathered"]) == (2, [])
 
 
 def test_what_was_kept_is_not_copied(system):
-    found = system.copies({"host": 30 * ROW, "cache": 30 * ROW, "reused": 30 * ROW, "peer": 0}, 1)
+    found = system.diagnostics.copies(
+        {"host": 30 * ROW, "cache": 30 * ROW, "reused": 30 * ROW, "peer": 0}, 1
+    )
     assert [row[2] for row in found] == ["host", "cache"]
-    assert system.copies({}, 0) == []
+    assert system.diagnostics.copies({}, 0) == []
 
 
 def test_copies_are_no_part_of_the_epoch(system):
@@ -79,7 +81,7 @@ def test_copies_are_no_part_of_the_epoch(system):
     run(system)
     rows = system.stages.store.load(system.stages.sampler.sample(torch.arange(30), 0, 0))
     before = rows.clone()
-    system.copies({"host": 90 * ROW}, 3)
+    system.diagnostics.copies({"host": 90 * ROW}, 3)
     assert torch.equal(rows, before)
     system.counts.clear()
     report = run(system)

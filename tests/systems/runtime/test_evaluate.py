@@ -116,11 +116,11 @@ def test_all_neighbours_layer_by_layer_are_those_of_batches(name, model, small_g
     monkeypatch.setattr(evaluate, "EDGES", 60)
     system = make(small_graph, name, model=model, evaluate="all", learning_rate=0.02)
     run(system, 0)
-    answers = system._evaluator._over_all(system.trainer)
+    answers = system.evaluator._over_all(system.trainer)
     batches = evaluator(small_graph, "sampled", fanouts=(-1, -1, -1))
     assert torch.equal(answers, batches._over_samples(system.trainer))
     found = system.evaluate()
-    right = answers == small_graph.labels[system._evaluator._nodes]
+    right = answers == small_graph.labels[system.evaluator._nodes]
     assert found["val_accuracy"] == float(right[:100].double().mean())
     assert found["test_accuracy"] == float(right[100:].double().mean())
 
@@ -138,8 +138,8 @@ def test_systems_of_equal_weights_do_equally_well(how, small_graph):
 
 def test_other_laws_are_drawn_as_they_train(small_graph):
     system = make(small_graph, settings={"sampler.pick": "random_walk"}, evaluate="sampled")
-    assert system._evaluator._sampler.pick == "random_walk"
-    assert make(small_graph, "dgl", evaluate="sampled")._evaluator._sampler.pick == "floyd"
+    assert system.evaluator._sampler.pick == "random_walk"
+    assert make(small_graph, "dgl", evaluate="sampled").evaluator._sampler.pick == "floyd"
 
 
 @HOW

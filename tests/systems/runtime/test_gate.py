@@ -10,6 +10,7 @@ from compose import SYSTEMS, make, run, timed
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.models.kinds import MODELS
 from gnnbench.sampling.hop_by_hop import HopByHop
+from gnnbench.systems.runtime import checks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -92,7 +93,7 @@ def test_wrong_layers_are_caught(layers, zeros, small_graph):
 def test_wrong_gradients_are_caught(layers, model, small_graph, monkeypatch):
     system = make(small_graph, settings={"aggregate": layers}, model=model)
     assert system.check().details["backward_error"] < 1e-4
-    other(monkeypatch, system.trainer, "gradients", lambda g, *_: (1.01 * g[0].roll(1, 0), g[1]))
+    other(monkeypatch, checks, "layer_gradients", lambda g, *_: (1.01 * g[0].roll(1, 0), g[1]))
     assert "gradients of the input rows" in system.check().reason
 
 
@@ -210,7 +211,7 @@ def test_lost_edges_are_caught(frontier, until, small_graph, monkeypatch):
 
 def test_a_schedule_that_leaves_out_a_batch_is_caught(small_graph, monkeypatch):
     system = make(small_graph)
-    right = system._keep
+    right = system.recorder.record
     system.stages.keep = lambda batch, rows: batch.number and right(batch, rows)
     audit = run(system)
     assert not audit.ok and audit.reason == "3 batches were run where the epoch has 4"

@@ -30,7 +30,7 @@ def stages(order=None, window=1):
 
 
 def facts(*args):
-    found = batch_overlap.look_at_overlap(stages(*args), [torch.tensor([0])] * 3, 0)
+    found = batch_overlap.overlap_facts(stages(*args), [torch.tensor([0])] * 3, 0)
     assert {stage for stage, _, _ in found} == {"order"}
     return {name: value for _, name, value in found}
 
@@ -51,7 +51,7 @@ def test_as_run():
 
 
 def test_one_batch_overlaps_with_none():
-    assert batch_overlap.look_at_overlap(stages(), [torch.tensor([0])], 0) == []
+    assert batch_overlap.overlap_facts(stages(), [torch.tensor([0])], 0) == []
 
 
 def test_of_a_cell(small_graph, one_thread):

@@ -35,7 +35,7 @@ def batch(offsets=(0, 2, 4), local=(2, 3, 0, 0), nodes=(0, 1, 2, 3), seeds=(0, 1
 def look(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
     verifier = Verifier(Graph(), Law.of(pick, INDPTR), (fanout,), frontier)
     for one in batches:
-        verifier.look(one, Graph.features[one.input_nodes.long()] if rows is None else rows)
+        verifier.check(one, Graph.features[one.input_nodes.long()] if rows is None else rows)
     return verifier
 
 
@@ -97,7 +97,7 @@ def test_of_many_destinations_some_are_looked_at(step, fault):
     local = (every + step) % Ring.num_nodes
     block = Block(Ring.indptr.int(), local, every, Ring.num_nodes)
     verifier = Verifier(Ring(), Law.of("floyd", Ring.indptr), (2,), "cumulative")
-    verifier.look(MiniBatch(every.long(), [block], Ring.num_nodes), None)
+    verifier.check(MiniBatch(every.long(), [block], Ring.num_nodes), None)
     assert verifier.fault == fault
 
 
@@ -105,7 +105,7 @@ def test_of_many_destinations_some_are_looked_at(step, fault):
 def test_no_node_is_outside_the_graph(node):
     """Where none of its rows are fetched either."""
     verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2,), "cumulative")
-    verifier.look(batch(nodes=(0, 1, 2, node)), None)
+    verifier.check(batch(nodes=(0, 1, 2, node)), None)
     assert verifier.fault == "batch 1: hop 1: a node lies outside the graph's 4"
 
 
@@ -127,7 +127,7 @@ def without_hops(*seeds):
 def look_at_seeds(*batches):
     verifier = Verifier(Graph(), Law.of("", INDPTR), (), "cumulative")
     for one in batches:
-        verifier.look(one, Graph.features[one.input_nodes])
+        verifier.check(one, Graph.features[one.input_nodes])
     return verifier
 
 
@@ -165,10 +165,10 @@ def test_only_new_destinations_count_with_the_new_frontier():
     outer = Block(ints(0, 1, 1), ints(1), ints(2, 3), 2)
     two = MiniBatch(torch.tensor([2]), [outer, inner], 1, frontier="new")
     verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2, 2), "new")
-    verifier.look(two, None)
+    verifier.check(two, None)
     assert verifier.fault == ""
     twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
-    verifier.look(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
+    verifier.check(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
     assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault
 
 
@@ -181,7 +181,7 @@ def test_a_layer_sums_over_the_rows_of_the_hop_before(rows):
         outer = Block(ints(*offsets), ints(*local), ints(0, 1), 2)
         law = Law.of("with_replacement", INDPTR)
         verifier = Verifier(Graph(), law, (1, 2), "new")
-        verifier.look(MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"), None)
+        verifier.check(MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"), None)
         looked.append(verifier.fault)
     assert looked == [
         "",

@@ -1,0 +1,58 @@
+"""The parts of a system that its gate, audit and diagnostics use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gnnbench.core.cell import Until
+    from gnnbench.core.job import Job
+    from gnnbench.pipelines.order import Order
+    from gnnbench.pipelines.schedule import Schedule, Stages
+    from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
+    from gnnbench.systems.runtime.recipe import Recipe
+    from gnnbench.systems.runtime.trainer import ModelTrainer
+
+# Wraps what is built for a stage: ``sampler``, ``features`` or ``training``.
+BuildWatch = Callable[[str], AbstractContextManager[None]]
+
+
+class BuiltSystem(Protocol):
+    """A system that executes a recipe (``gnnbench.systems.runtime.runner.SystemRunner``)."""
+
+    job: Job
+    recipe: Recipe
+    order: Order
+    until: Until
+    stages: Stages
+    schedule: Schedule
+    trainer: ModelTrainer | None
+    recorder: EpochRecorder
+
+    def setup(self, watch: BuildWatch) -> None:
+        """Build the stages, each inside ``watch``."""
+
+    def seeds(self, epoch: int) -> list[Tensor]:
+        """Return the epoch's batches."""
+
+    def foresee(self, epoch: int) -> None:
+        """Fill the cache of an oracle for ``epoch``."""
+
+    def run_unmeasured(self, epoch: int, max_batches: int | None = None) -> int:
+        """Run an epoch that is neither timed nor audited.
+
+        Returns the peak memory of the schedule's other processes, in bytes.
+        """
+
+    def close(self) -> None:
+        """Free the stages."""
+
+
+def is_oracle(system: BuiltSystem) -> bool:
+    """Whether the feature store must be given each epoch's number before the epoch runs."""
+    features = system.recipe.features
+    return features is not None and features.foresees
