@@ -170,7 +170,8 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
     }
     written = {
         "command": wish.command,
-        **{key: run.record[key] for key in ("revision", "versions")},
+        "revision": run.record.revision.model_dump(mode="json", exclude_unset=True),
+        "versions": run.record.versions,
         "doubted": len(doubted),
         "calibration": known.to_json(),
         "verified": {key: asdict(found) for key, found in verified.items()},

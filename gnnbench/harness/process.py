@@ -23,13 +23,11 @@ from gnnbench.harness.interpreter import HERE, Environments
 from gnnbench.harness.protocol import (
     CLOSE,
     OPEN,
-    PREPARE,
     STOPPED,
     Command,
     EpochAnswer,
     GraphLocation,
     OpenAnswer,
-    PrepareAnswer,
     TimedEpoch,
 )
 from gnnbench.harness.thread_placement import IdleCpuMeter
@@ -108,10 +106,6 @@ class WorkerProcess:
     def send_open(self, graph: GraphLocation | None = None) -> None:
         """Send the command to construct the system."""
         self.send(OPEN, cell=asdict(replace(self.cell, threads=self._threads)), graph=graph)
-
-    def prepare(self) -> PrepareAnswer:
-        """Prepare the cell's dataset on disk, without a system. Raises as ``call``."""
-        return self.call(PREPARE, dataset=self.cell.dataset)
 
     def call(self, op: Command[A], **arguments: object) -> A:
         """Send a command and wait for its answer.

@@ -12,7 +12,13 @@ from gnnbench.harness.environment import shared_arrays
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.interpreter import HERE, Environments
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
-from gnnbench.harness.protocol import COPY_TO_MEMORY, ArrayFacts, GraphLocation, PreparationFacts
+from gnnbench.harness.protocol import (
+    COPY_TO_MEMORY,
+    PREPARE,
+    ArrayFacts,
+    GraphLocation,
+    PreparationFacts,
+)
 
 
 @dataclass
@@ -53,7 +59,7 @@ class SharedMemoryCache:
         """
         worker = self._start_helper(cell, "prepare")
         try:
-            answer = worker.prepare()
+            answer = worker.call(PREPARE, dataset=cell.dataset)
         except WorkerFailed as failed:
             return failed.failure
         finally:

@@ -80,7 +80,7 @@ def test_what_nobody_here_makes_is_refused(in_memory):
     meta = layout.read_meta(folder)
     meta["arrays"]["features"]["made"] = "hand"
     (folder / layout.META).write_text(layout.meta_text(meta))
-    with pytest.raises(DataError, match="made by 'hand', which this gnnbench has not"):
+    with pytest.raises(DataError, match="made by 'hand', which this gnnbench lacks"):
         shared_memory.array_sharer(folder, "features")()
 
 
