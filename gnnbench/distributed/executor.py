@@ -5,7 +5,6 @@ GNNLab, sections 5.2 and 5.3. A Sampler without further batches continues as a s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from multiprocessing.connection import Connection
 from torch import Tensor
 
 from gnnbench.core.cell import Until
-from gnnbench.core.counters import HANDED_BYTES, RANK_DRAWN, RANK_TRAINED, RANK_WAIT, Counts
+from gnnbench.core.counters import HANDED_BYTES, RANK_DRAWN, RANK_TRAINED, Counts
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import MiniBatch, Sizes
@@ -33,6 +32,7 @@ from gnnbench.distributed.scheduler_messages import (
     RankFailed,
     RequestSlot,
 )
+from gnnbench.distributed.trainer_epoch import TrainerEpoch, timed_request
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.batch_buffer import BufferLayout
 from gnnbench.pipelines.schedule import FLAT, Stages
@@ -124,8 +124,6 @@ class Executor(RankSchedule):
         until: Until,
     ) -> None:
         """Sample, then perhaps stand by; or fetch and train."""
-        from gnnbench.distributed.trainer_epoch import TrainerEpoch
-
         assert self.group is not None
         self.trained, self._trainer = [], rank_trainer(stages)
         self.last_step = self.steps = -1
@@ -138,7 +136,7 @@ class Executor(RankSchedule):
                 if self.broadcasts_state:
                     self.group.broadcast_state(self._trainer.state())
             if not samples or self.roles.standby:
-                TrainerEpoch(self, self.group, stages, timeline).run()
+                TrainerEpoch(self, self.group, stages, timeline, self.roles.depth).run()
         except BaseException:
             with suppress(Exception):  # so that no rank waits for this one
                 self.channel.notify(RankFailed())
@@ -157,6 +155,7 @@ class Executor(RankSchedule):
 
         Waiting for a slot belongs to no phase.
         """
+        assert self.group is not None
         lane, sampled = f"rank {self.rank}", 0
         while (number := self._next_batch()) is not None:
             with timeline.span("sample", number, lane):
@@ -168,7 +167,7 @@ class Executor(RankSchedule):
                     )
                 layout = BufferLayout()
                 slices = batch.mapped(layout.place)
-            memory = timed_request(self, RequestSlot(number, layout.size))
+            memory = timed_request(self, self.group, RequestSlot(number, layout.size))
             assert isinstance(memory, SlotMemory)
             with timeline.span("sample", number, lane):
                 self.slots.write(layout, memory)
@@ -204,14 +203,3 @@ class Executor(RankSchedule):
 def is_sampler(executor: Executor) -> bool:
     """Whether the rank's role is that of a Sampler."""
     return executor.rank >= executor.roles.trainers
-
-
-def timed_request(executor: Executor, message: object) -> object:
-    """Return the scheduler's answer; counts the time as waiting for the queue."""
-    assert executor.group is not None
-    began = time.perf_counter()
-    with executor.group.pulse.waiting():
-        answer = executor.channel.request(message)
-    waited_s = time.perf_counter() - began
-    executor.group.counts.add("schedule", RANK_WAIT, waited_s, str(executor.rank))
-    return answer

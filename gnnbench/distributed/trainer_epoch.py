@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
-from gnnbench.core.minibatch import Batch
+from gnnbench.core.counters import RANK_WAIT
+from gnnbench.core.minibatch import Batch, Sizes
 from gnnbench.core.peer_failure import LostError
-from gnnbench.distributed.executor import Executor, timed_request
 from gnnbench.distributed.rank_trainer import RankTrainer, rank_trainer
 from gnnbench.distributed.scheduler_messages import (
     EpochDone,
@@ -24,8 +25,34 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
 
 if TYPE_CHECKING:
+    from gnnbench.distributed.bounded_queue import SlotAccess
     from gnnbench.distributed.process_group import RankGroup
+    from gnnbench.distributed.scheduler import SchedulerChannel
     from gnnbench.pipelines.streams import Mark
+
+
+class FactoredRank(Protocol):
+    """A rank of ``schedule=factored``: its connections, and the results of its epoch.
+
+    ``trained`` has number, sizes and loss of each batch; ``last_step`` is the last step of
+    ``steps`` that the rank took part in.
+    """
+
+    rank: int
+    channel: SchedulerChannel
+    slots: SlotAccess
+    steps: int
+    last_step: int
+    trained: list[tuple[int, Sizes, Tensor | None]]
+
+
+def timed_request(rank: FactoredRank, group: RankGroup, message: object) -> object:
+    """Return the scheduler's answer; counts the time as waiting for the queue."""
+    began = time.perf_counter()
+    with group.pulse.waiting():
+        answer = rank.channel.request(message)
+    group.counts.add("schedule", RANK_WAIT, time.perf_counter() - began, str(rank.rank))
+    return answer
 
 
 @dataclass
@@ -50,12 +77,17 @@ class TrainerEpoch:
     """
 
     def __init__(
-        self, executor: Executor, group: RankGroup, stages: Stages, timeline: Timeline
+        self,
+        rank: FactoredRank,
+        group: RankGroup,
+        stages: Stages,
+        timeline: Timeline,
+        depth: int,
     ) -> None:
-        self._executor, self._group = executor, group
+        self._rank, self._group = rank, group
         self._stages, self._timeline = stages, timeline
-        self._depth = executor.roles.depth
-        self._lane = f"rank {executor.rank}"
+        self._depth = depth
+        self._lane = f"rank {rank.rank}"
         self._items: list[FetchedShare] = []
         self._training_error: Exception | None = None
 
@@ -103,7 +135,7 @@ class TrainerEpoch:
         except Exception as error:
             self._training_error = error
             with suppress(Exception):  # the other thread may wait for the scheduler
-                self._executor.channel.notify(RankFailed())
+                self._rank.channel.notify(RankFailed())
             raise
 
     def _fetched(self) -> Iterator[FetchedShare]:
@@ -114,9 +146,9 @@ class TrainerEpoch:
                     self._progress.reach("trained", last + 1)
                     self._fetching.wait_for(self._items[last].done)
                 self._items[last].batch = self._items[last].rows = None
-            share = timed_request(self._executor, NextShare())
+            share = timed_request(self._rank, self._group, NextShare())
             if isinstance(share, EpochDone):
-                self._executor.steps = share.steps
+                self._rank.steps = share.steps
                 return
             assert isinstance(share, StepShare)
             item = FetchedShare(share)
@@ -127,13 +159,13 @@ class TrainerEpoch:
 
     def _fetch(self, item: FetchedShare) -> None:
         """Copy a batch out of its slot and load its rows: E, as GNNLab counts it."""
-        share, executor = item.share, self._executor
+        share, rank = item.share, self._rank
         assert share.batch is not None and share.written is not None and share.memory is not None
         lane = f"{self._lane} {self._fetching.name}".rstrip()
         with self._timeline.span("memory_io", share.batch, lane):
             written = share.written
-            batch = executor.slots.take(written.slices, written.size, share.memory)
-            executor.channel.notify(SlotReleased(share.batch))
+            batch = rank.slots.take(written.slices, written.size, share.memory)
+            rank.channel.notify(SlotReleased(share.batch))
             assert self._stages.store is not None
             item.batch, item.rows = batch, self._stages.store.load(batch)
         item.loaded = self._fetching.mark()
@@ -149,9 +181,9 @@ class TrainerEpoch:
                 loss = self._step(trainer, item)
         if item.batch is not None and share.batch is not None:
             self._stages.keep(item.batch, item.rows)
-            self._executor.trained.append((share.batch, item.batch.sizes(), loss))
+            self._rank.trained.append((share.batch, item.batch.sizes(), loss))
         item.done = self._compute.mark()
-        self._executor.last_step = share.step
+        self._rank.last_step = share.step
 
     def _step(self, trainer: RankTrainer, item: FetchedShare) -> Tensor | None:
         group, share = self._group, item.share

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gnnbench.core.errors import UsageError
 from gnnbench.pipelines.schedule import Stages
@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 
     from gnnbench.core.minibatch import Batch
     from gnnbench.measure.timeline import Timeline
-    from gnnbench.pipelines.prefetch import PrefetchSchedule
     from gnnbench.pipelines.streams import Mark, WorkStream
     from gnnbench.sampling.stage import SamplerStage
+
+
+class PrefetchSettings(Protocol):
+    """Settings of ``schedule=prefetch``: see ``gnnbench.pipelines.prefetch.Prefetch``."""
+
+    depth: int
+    sms: int
+    first: str
 
 
 @dataclass
@@ -45,7 +52,7 @@ class PrefetchEpoch:
     does not depend on how far the host is: memory and depth are the same in every run.
     """
 
-    schedule: PrefetchSchedule
+    schedule: PrefetchSettings
     epoch: int
     batches: list[Tensor]
     stages: Stages

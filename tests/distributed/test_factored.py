@@ -248,7 +248,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
         if batch.number == 0:
             tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
             while time.monotonic() < deadline:
-                if 1 in tasks._wanting or 1 in tasks.steps[0].members:
+                if 1 in tasks._share_requests or 1 in tasks.steps[0].members:
                     break
                 time.sleep(0.01)
             tasks.pace.note(False, 1e6)  # who trains is slow: it always pays

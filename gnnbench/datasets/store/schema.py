@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,15 +12,20 @@ Fingerprint = Mapping[str, object]
 """Identifies how a graph was made. Values are opaque: they are stored as JSON and compared."""
 
 
-class ArrayEntry(TypedDict):
-    """One array of a graph: a ``file`` with its ``sha256``, or a generator (``made``)."""
+class ArrayLayout(TypedDict):
+    """Layout of one array of a graph; ``bytes`` is its size."""
 
     dtype: str
     shape: list[int]
     bytes: int
-    file: NotRequired[str]
-    sha256: NotRequired[str]
-    made: NotRequired[str]
+
+
+class ArrayEntry(ArrayLayout, total=False):
+    """One array of a graph: a ``file`` with its ``sha256``, or a generator (``made``)."""
+
+    file: str
+    sha256: str
+    made: str
 
 
 class Provenance(TypedDict, total=False):
