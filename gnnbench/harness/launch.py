@@ -109,7 +109,7 @@ def _check_label(label: str, others: Elsewhere) -> None:
     environment.check_names([system], [], others.systems)
     for kind in registry.KINDS[1:]:
         if kind in settings:
-            names.check(kind, settings[kind], registry.known(kind))
+            names.check(kind, str(settings[kind]), registry.known(kind))
 
 
 def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:

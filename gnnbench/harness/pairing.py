@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell, Until
@@ -14,7 +14,16 @@ from gnnbench.harness.journal import Record, RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.profile_means import mean_over_processes
-from gnnbench.harness.protocol import EPOCH_NUMBERS, SETUP
+from gnnbench.harness.protocol import (
+    COUNTERS,
+    EPOCH_NUMBERS,
+    KERNELS,
+    MEMORY,
+    PROFILE,
+    SETUP,
+    Command,
+    ProfileAnswer,
+)
 from gnnbench.harness.reduce.comparison import logs
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.trial import Trial
@@ -123,59 +132,59 @@ class Pairing:
         return self.journal.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of samplers, curves of caches, overlap of batches, memory: by
-        processes that nothing is timed in, once each, but samplers as often as is asked for.
+        """Profile both sides in processes of their own, in which nothing is timed.
 
-        What was measured stands without.
+        Stages and kernels of samplers, curves of caches, overlap of batches, memory. One process
+        each; samplers that run alone get ``measure.looks``. Measured times are valid without.
         """
-        cells = [c for c in (pair.reference, pair.system) if c is not None and self._unseen(c)]
-        again: dict[str, list[dict[str, Any]]] = {c.id: [] for c in cells}
+        cells = [c for c in (pair.reference, pair.system) if c is not None and self._unprofiled(c)]
+        earlier: dict[str, list[ProfileAnswer]] = {c.id: [] for c in cells}
         for _ in range(self.measure.looks - 1):
             for cell in filter(_samples_only, cells):
                 self._step(cell, "looking inside", 0.99)
-                again[cell.id].append(self._look(cell, "profile"))
+                earlier[cell.id].append(self._run_profile(cell, PROFILE))
         for cell in cells:
             self._step(cell, "looking inside", 0.99)
-            found: dict[str, Any] = {}
-            for look in self._looks(cell):
-                seen = self._look(cell, look)
-                facts = [*found.get("facts", []), *seen.get("facts", [])]
-                found |= seen | ({"facts": facts} if facts else {})
-            if "stages" in found and again[cell.id]:
-                told = [seen.get("stages", []) for seen in again[cell.id]]
-                found["stages"] = mean_over_processes([*told, found["stages"]])
-            self.journal.record("profile", cell=cell.id, profile=found)
+            tables: Record = {}
+            for command in self._profiles(cell):
+                answer = self._run_profile(cell, command)
+                facts = [*tables.get("facts", []), *answer.get("facts", [])]
+                tables |= {**answer} | ({"facts": facts} if facts else {})
+            if "stages" in tables and earlier[cell.id]:
+                stages = [answer.get("stages", []) for answer in earlier[cell.id]]
+                tables["stages"] = mean_over_processes([*stages, tables["stages"]])
+            self.journal.record("profile", cell=cell.id, profile=tables)
 
-    def _unseen(self, cell: Cell) -> bool:
-        seen = cell.id in self.journal.profiles or cell.id in self.journal.failures
-        return not seen and bool(self._looks(cell))
+    def _unprofiled(self, cell: Cell) -> bool:
+        done = cell.id in self.journal.profiles or cell.id in self.journal.failures
+        return not done and bool(self._profiles(cell))
 
-    def _look(self, cell: Cell, look: str) -> dict[str, Any]:
-        """What a fresh process answers, or the error that it ends with."""
+    def _run_profile(self, cell: Cell, command: Command[ProfileAnswer]) -> ProfileAnswer:
+        """Return the answer of a fresh process, or the error with which it failed."""
         worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
         try:
             graph = self.shared_cache.graph(cell)
             worker.open(graph)
-            if look != "memory":  # which looks at how all is built
+            if command != MEMORY:  # which measures the set-up itself
                 worker.call(SETUP)
-            found: dict[str, Any] = worker.call(look, epoch=EPOCH_NUMBERS, graph=graph)
+            answer = worker.call(command, epoch=EPOCH_NUMBERS, graph=graph)
             worker.close()
         except WorkerFailed as failed:
-            found = {"error": failed.failure.reason}
+            answer = {"error": failed.failure.reason}
             self.observer.note(f"{cell.who}: nothing was seen inside: {failed.failure.reason}")
         finally:
             worker.kill()
-        return found
+        return answer
 
-    def _looks(self, cell: Cell) -> list[str]:
-        """What to ask workers that look inside, none where there is nothing more to see."""
-        asked = {
-            "counters": self.measure.roofline and cell.trains and cell.composed,
-            "memory": self.measure.memory and cell.composed,
-            "kernels": self.measure.kernels and runs_kernels(cell),
-            "profile": _has_inside(cell),
+    def _profiles(self, cell: Cell) -> list[Command[ProfileAnswer]]:
+        """Return the profiling commands for a cell; none where there is nothing to profile."""
+        wanted = {
+            COUNTERS: self.measure.roofline and cell.trains and cell.composed,
+            MEMORY: self.measure.memory and cell.composed,
+            KERNELS: self.measure.kernels and runs_kernels(cell),
+            PROFILE: _has_profile(cell),
         }
-        return [look for look, wanted in asked.items() if wanted]
+        return [command for command, is_wanted in wanted.items() if is_wanted]
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
@@ -192,7 +201,7 @@ def _samples_only(cell: Cell) -> bool:
     return cell.goes_until is Until.SAMPLE
 
 
-def _has_inside(cell: Cell) -> bool:
+def _has_profile(cell: Cell) -> bool:
     """Whether there is more to see of a cell than what was timed."""
     if cell.goes_until is not Until.MEMORY_IO:
         return _samples_only(cell)

@@ -17,6 +17,7 @@ from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure, last_line
 from gnnbench.harness.interpreter import HERE, Environments, parse
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
+from gnnbench.harness.protocol import ASK
 from gnnbench.systems.runtime.find import Resolved
 
 ANSWER_S = 300.0  # a cold import of a framework takes a minute
@@ -38,7 +39,7 @@ class There:
         key = json.dumps([about, arguments], sort_keys=True)
         if key not in self._known:
             try:
-                self._known[key] = self.worker.call("ask", about=about, arguments=arguments)
+                self._known[key] = self.worker.call(ASK, about=about, arguments=arguments)
             except WorkerFailed as failed:
                 raise MissingError(f"environment '{self.name}': {self._reason(failed)}") from None
         return self._known[key]["answer"]

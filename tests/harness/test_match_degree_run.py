@@ -8,7 +8,7 @@ from gnnbench.core import counters
 from gnnbench.core.cell import Cell, Until
 from gnnbench.harness import campaign
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.pairing import _has_inside
+from gnnbench.harness.pairing import _has_profile
 from gnnbench.schema import reader
 from gnnbench.systems.runtime.find import find
 
@@ -40,13 +40,13 @@ unstable_half_width = 0.0
         ("memory_io", "cache", True), ("memory_io", "host", False), ("compute", "match", False),
     ],
 )  # fmt: skip
-def test_which_cells_are_has_inside(until, features, right):
+def test_which_cells_have_a_profile(until, features, right):
     recipe = find("baseline").what.changed({"features": features})
     far = Until.of(until)
     cell = Cell(
         "e", "baseline", "d", "", until=until, recipe=recipe.resolved("cpu", far).plain(far)
     )
-    assert _has_inside(cell) is right
+    assert _has_profile(cell) is right
 
 
 @pytest.mark.timeout(300)
