@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,21 @@ ROOT = Path(__file__).parents[1]
 Graph = dict[str, set[str]]
 
 
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below, without the bodies of ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from executed(child)
+
+
 def import_graph(top: Path) -> Graph:
     """Module -> modules of its package that it imports, wherever in the file that stands.
 
-    A module does not import the packages that it lies in, though Python runs them first; it does
-    where it takes a name from one. Names of modules in strings are not seen.
+    A module does not import the packages that contain it, though Python runs them first; it does
+    where it takes a name from one. Names of modules in strings, and imports that only a type
+    checker sees, do not count.
     """
     modules = {}
     for path in sorted(top.rglob("*.py")):
@@ -25,7 +36,7 @@ def import_graph(top: Path) -> Graph:
     for name, path in modules.items():
         inside = path.name == "__init__.py"
         found = set()
-        for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+        for node in executed(ast.parse(path.read_bytes(), str(path))):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -77,7 +88,6 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         "from .low import b",
         "from .low.b import x as y",
         "def f():\n    from top.low import b",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import top.low.b as b",
     ],
 )
 def test_every_kind_of_import_is_seen(tmp_path: Path, closing: str) -> None:
@@ -90,6 +100,14 @@ def test_every_kind_of_import_is_seen(tmp_path: Path, closing: str) -> None:
     assert circle(import_graph(tmp_path / "top")) == []
     (tmp_path / "top" / "a.py").write_text(closing)
     assert circle(import_graph(tmp_path / "top")) == ["top.a", "top.low.b", "top.a"]
+
+
+def test_imports_for_type_checkers_do_not_count(tmp_path: Path) -> None:
+    package = tmp_path / "top"
+    package.mkdir()
+    (package / "b.py").write_text("from top import a\n")
+    (package / "a.py").write_text("if TYPE_CHECKING:\n    from top import b\n")
+    assert circle(import_graph(package)) == []
 
 
 def test_a_name_of_a_package_is_an_import_of_the_package(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from gnnbench.statistics import primary_metric as judged
 from gnnbench.statistics.estimates import NOTHING, exponential, welch
 from gnnbench.statistics.stopping_rule import MIN_PAIRS, Rule
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 # What a cell is, whatever the machine; a failed cell does not know its pick and frontier.
 KEY = (
@@ -103,7 +103,7 @@ def compare(a: Run, b: Run, margin: float = Rule.margin) -> Comparison:
     """
     named = labels([*a.cells, *b.cells])
     found = Comparison(named.title(), warnings=_warnings(a, b, named))
-    left = list(b.cells)
+    left: list[Row] = list(b.cells)
     couples = []
     for row in a.cells:
         other = _match(row, left)

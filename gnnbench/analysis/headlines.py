@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from gnnbench.core.units import times
 from gnnbench.schema import reader
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 SELECTION = Path(__file__).with_suffix(".toml")
 HEADS = ("measured", "compared with", "machine", "speed-up [95 %]", "run")
@@ -96,7 +96,7 @@ def _is_couple(headline: Headline, row: Row, cells: Iterable[Row]) -> bool:
 
 def table(
     group: Group, committed: Path, machine: Callable[[Run], str], link: Callable[[Run], str]
-) -> list[Row]:
+) -> list[dict[str, str]]:
     """Lines by head; ``machine`` and ``link`` give the texts of a run's machine and page."""
     lines = []
     for headline in group.row:

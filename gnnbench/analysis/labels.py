@@ -1,4 +1,4 @@
-"""How cells are named wherever people read of them: by what varies between them, and only that."""
+"""Names of cells in tables, figures and messages: the system and the settings that vary."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import functools
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.core.toml_value import parse_value
 from gnnbench.core.units import plural
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
+"""The fields of a cell by name: a ``CellRow``, a ``RatioRow``, or a cell that was not run yet."""
 
-# Axes in the order in which they are told, with their words.
+# Axes in the order in which labels show them, with the format of their values.
 AXES = {
     "dataset": "{}",
     "until": "until {}",
@@ -29,31 +29,32 @@ AXES = {
     "pick": "pick {}",
     "frontier": "frontier {}",
     "seed": "seed {}",
-    "max_batches": "{}",  # a phrase of its own
+    "max_batches": "{}",  # formatted by axis_value
     "evaluate": "evaluated over {} neighbours",
-    "gpus": "{}",  # likewise
+    "gpus": "{}",  # formatted by axis_value
 }
-# What a system may decide for itself: told by its name unless it varies for one of them.
-OWN = ("pick", "frontier")
-SHORTHAND = {axis: f"sampler.{axis}" for axis in OWN}
-# What the machine chose where the definition left it open: told always.
-FOUND_HERE = ("sampler.extension",)
-# What a recipe leaves out: steps that are launched kernel by kernel, as runs knew no others.
-LEFT_OUT = {
+# Axes that a sampler fixes. A label shows them only if they vary within one system.
+SAMPLER_AXES = ("pick", "frontier")
+SHORTHAND = {axis: f"sampler.{axis}" for axis in SAMPLER_AXES}
+# Fields that depend on the machine where the definition leaves them open. Labels always show them.
+MACHINE_FIELDS = ("sampler.extension",)
+# Values of fields that recipes of older runs do not have.
+RECIPE_DEFAULTS = {
     "schedule.step": "eager", "schedule.partition": "none", "schedule.gradients": "flat",
 }  # fmt: skip
 FIELDS = tuple(f.name for f in fields(Cell))
-ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
-# What 0 says in a cell.
-ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}
+OWN_DEVICE = {"cpu": "cpu", "cuda": "gpu"}  # the setting that means the device of the cell
+# How labels show a value of 0.
+ZERO_TEXT = {"hidden": "", "learning_rate": "", "threads": "all"}
 UNVERIFIED = " (unverified)"
 
 
 @dataclass(frozen=True)
 class Labels:
-    """``axes`` and each system's ``paths`` of its recipe vary; ``common`` is what all rows share.
+    """The settings by which the labels of some rows differ.
 
-    ``common`` leaves out what no row has. Values are texts.
+    ``axes`` are the axes that vary, ``paths`` the recipe fields that vary by system, ``common`` the
+    values of the axes that all rows share, as text.
     """
 
     axes: tuple[str, ...]
@@ -61,37 +62,38 @@ class Labels:
     common: Mapping[str, str]
 
     def system(self, row: Row, separator: str = " ") -> str:
-        """``dgl``, or ``dgl sampler.fused=false`` where that varies; says for what it stands in.
+        """The system with the recipe fields that vary: ``dgl sampler.fused=false``.
 
-        Another environment is told always: ``dgl env=old``.
+        An environment other than the run's and the system that this row replaces are always named.
         """
-        recipe, paths = paths_of(row), self.paths.get(row["system"], ())
-        told = [f"env={row['env']}"] if row.get("env") else []
-        told += [f"{p}={_text(recipe[p])}" for p in paths if p in recipe]
-        name = separator.join([row["system"] + UNVERIFIED * unverified(row), *told])
+        system = str(row["system"])
+        recipe, paths = paths_of(row), self.paths.get(system, ())
+        settings = [f"env={row['env']}"] if row.get("env") else []
+        settings += [f"{p}={_text(recipe[p])}" for p in paths if p in recipe]
+        name = separator.join([system + UNVERIFIED * unverified(row), *settings])
         return name + (f"{separator}(for {row['stand_in_for']})" if row.get("stand_in_for") else "")
 
     def values(self, row: Row) -> dict[str, str]:
-        """What varies of the axes; without those that the row lacks."""
+        """The values of the varying axes that the row has."""
         return {axis: value for axis in self.axes if (value := axis_value(row, axis))}
 
     def varying(self, row: Row, but: Collection[str] = ()) -> dict[str, str]:
-        """The same in words, without those in ``but``."""
-        return {a: worded(a, v) for a, v in self.values(row).items() if a not in but}
+        """Phrases of these values by axis, without the axes in ``but``."""
+        return {a: phrase(a, v) for a, v in self.values(row).items() if a not in but}
 
     def of(self, row: Row, but: Collection[str] = (), separator: str = ", ") -> str:
-        """System and all that varies: ``baseline sampler=fused-map, batch 1024``."""
+        """The full label: ``baseline sampler=fused-map, batch 1024``."""
         return separator.join([self.system(row), *self.varying(row, but).values()])
 
     def title(self, but: Collection[str] = ()) -> str:
-        """What all rows share, in words."""
-        return ", ".join(worded(a, v) for a, v in self.common.items() if a not in but)
+        """The values that all rows share: ``products, sage, batch 1024``."""
+        return ", ".join(phrase(a, v) for a, v in self.common.items() if a not in but)
 
 
-def worded(axis: str, value: str) -> str:
-    """A value of an axis in words: ``batch 1024``, ``1 thread``."""
-    told = AXES[axis].format(value)
-    return told.removesuffix("s") if axis == "threads" and value == "1" else told
+def phrase(axis: str, value: str) -> str:
+    """The phrase of an axis and its value: ``batch 1024``, ``1 thread``."""
+    text = AXES[axis].format(value)
+    return text.removesuffix("s") if axis == "threads" and value == "1" else text
 
 
 def labels(rows: Iterable[Row]) -> Labels:
@@ -100,145 +102,159 @@ def labels(rows: Iterable[Row]) -> Labels:
     values = {axis: [axis_value(r, axis) for r in rows] for axis in AXES}
     axes = tuple(a for a in AXES if _varies(a, rows, values[a]))
     common = {
-        axis: found[0]
+        axis: distinct[0]
         for axis in AXES
-        if axis not in axes and (found := list(dict.fromkeys(filter(None, values[axis]))))[:1]
-        and len(found) == 1
-    }  # fmt: skip
-    if "max_batches" in common and _whole(rows):
+        if axis not in axes
+        and len(distinct := list(dict.fromkeys(filter(None, values[axis])))) == 1
+    }
+    if "max_batches" in common and _is_whole_epoch(rows):
         common["max_batches"] = axis_value({}, "max_batches")
-    systems = dict.fromkeys(r["system"] for r in rows)
+    systems = dict.fromkeys(str(r["system"]) for r in rows)
     paths = {s: _paths([r for r in rows if r["system"] == s], axes) for s in systems}
-    return _told_apart(rows, Labels(axes, paths, common))
+    return _made_distinct(rows, Labels(axes, paths, common))
 
 
-def _told_apart(rows: Iterable[Row], found: Labels) -> Labels:
-    """The same with what sets rows of one label apart: values that some rows have and others lack.
+def _made_distinct(rows: Iterable[Row], labels: Labels) -> Labels:
+    """Labels that also show values which only some rows of one label have.
 
     Rows of equal axes and recipes (equal work, another process) keep one label.
     """
-    same: dict[str, list[Row]] = {}
+    by_label: dict[str, list[Row]] = {}
     for row in rows:
-        same.setdefault(found.of(row), []).append(row)
-    axes, paths = set(found.axes), {system: list(known) for system, known in found.paths.items()}
-    for group in same.values():
+        by_label.setdefault(labels.of(row), []).append(row)
+    axes, paths = set(labels.axes), {system: list(own) for system, own in labels.paths.items()}
+    for group in by_label.values():
         axes |= {axis for axis in AXES if len({axis_value(r, axis) for r in group}) > 1}
         recipes = [paths_of(r) for r in group]
-        told = paths[group[0]["system"]]
+        shown = paths[str(group[0]["system"])]
         for path in dict.fromkeys(p for recipe in recipes for p in recipe):
             values = {_text(recipe[path]) if path in recipe else None for recipe in recipes}
-            if len(values) > 1 and path not in told and path not in SHORTHAND.values():
-                told.append(path)
+            if len(values) > 1 and path not in shown and path not in SHORTHAND.values():
+                shown.append(path)
     return replace(
-        found,
+        labels,
         axes=tuple(axis for axis in AXES if axis in axes),
-        paths={system: tuple(known) for system, known in paths.items()},
-        common={axis: value for axis, value in found.common.items() if axis not in axes},
+        paths={system: tuple(own) for system, own in paths.items()},
+        common={axis: value for axis, value in labels.common.items() if axis not in axes},
     )
 
 
-def _whole(rows: Iterable[Row]) -> bool:
-    """Whether a limit of batches cut no epoch: told by rows that know how many one has."""
-    known = [
-        (r.get("max_batches") or 0, r["epoch_batches"]) for r in rows if r.get("epoch_batches")
+def _is_whole_epoch(rows: Iterable[Row]) -> bool:
+    """Whether no epoch was cut by the limit of batches, by the rows that know their epoch."""
+    limits = [
+        (integer(r.get("max_batches") or 0), integer(r["epoch_batches"]))
+        for r in rows
+        if r.get("epoch_batches")
     ]
-    return bool(known) and all(limit == 0 or limit >= whole for limit, whole in known)
+    return bool(limits) and all(limit == 0 or limit >= whole for limit, whole in limits)
 
 
 def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
-    """Whether rows that have a value have more than one: of one system where it may decide."""
-    found: dict[str, set[str]] = {}
+    """Whether rows have several values of an axis; of a sampler's axis, rows of one system."""
+    distinct: dict[str, set[str]] = {}
     for row, value in zip(rows, values, strict=True):
         if value:
-            found.setdefault(row["system"] if axis in OWN else "", set()).add(value)
-    return any(len(v) > 1 for v in found.values())
+            system = str(row["system"]) if axis in SAMPLER_AXES else ""
+            distinct.setdefault(system, set()).add(value)
+    return any(len(v) > 1 for v in distinct.values())
 
 
 def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
-    """Paths of one system's recipes that are told: where a field varies among the rows of one
-    stage's name, and what the machine chose."""
-    found: dict[str, dict[str, set[str]]] = {}
+    """Recipe fields that labels of one system show.
+
+    These vary among rows whose stage has the same name, or are chosen by the machine.
+    """
+    by_path: dict[str, dict[str, set[str]]] = {}
     for row in rows:
         recipe = paths_of(row)
         for path, value in recipe.items():
             stage, dot, _ = path.partition(".")
             name = _text(recipe[stage]) if dot and stage in recipe else ""
-            itself = value == ITSELF.get(row.get("device", ""))
-            found.setdefault(path, {}).setdefault(name, set()).add(
-                "its own device" if itself else _text(value)
+            on_own_device = value == OWN_DEVICE.get(str(row.get("device", "")))
+            by_path.setdefault(path, {}).setdefault(name, set()).add(
+                "own device" if on_own_device else _text(value)
             )
-    told = {SHORTHAND[a] for a in OWN if a in axes}
+    shown = {SHORTHAND[a] for a in SAMPLER_AXES if a in axes}
     return tuple(
         path
-        for path, by_name in found.items()
-        if path not in told
-        and (path in FOUND_HERE or any(len(values) > 1 for values in by_name.values()))
+        for path, by_name in by_path.items()
+        if path not in shown
+        and (path in MACHINE_FIELDS or any(len(values) > 1 for values in by_name.values()))
     )
 
 
 def axis_value(row: Row, axis: str) -> str:
-    """An axis of a row as text; empty where the row has none."""
+    """The value of an axis as text; "" where the row has none."""
     value = row.get(axis)
-    if value is None and axis in OWN:  # a cell that was not run yet
+    if value is None and axis in SAMPLER_AXES:  # a cell that was not run yet
         value = paths_of(row).get(SHORTHAND[axis])
     if axis == "max_batches":
-        return f"at most {plural(value, 'batch')}" if value else "whole epochs"
+        return f"at most {plural(integer(value), 'batch')}" if value else "whole epochs"
     if axis == "gpus" and value is not None:
-        if value > 1:
+        if integer(value) > 1:
             return f"{value} GPUs"
         several = {"schedule.ranks", "schedule.trainers"} & set(paths_of(row))
         one = "one GPU a process" if several else "one GPU"
         return one * (row.get("device") == "cuda")
-    if value == 0 and axis in ZERO:
-        return ZERO[axis]
+    if value == 0 and axis in ZERO_TEXT:
+        return ZERO_TEXT[axis]
     if isinstance(value, list | tuple):
         return "/".join(map(str, value))
     return "" if value is None else str(value)
 
 
-def paths_of(row: Row) -> dict[str, Any]:
-    """The recipe of a row or cell by paths."""
+def paths_of(row: Row) -> dict[str, object]:
+    """The recipe of a row or cell as values by path: ``{"sampler.pick": "node"}``."""
     recipe = row.get("recipe") or {}
-    return dict(_read(recipe)) if isinstance(recipe, str) else _by_paths(recipe)
+    if isinstance(recipe, str):
+        return dict(_parse_recipe(recipe))
+    assert isinstance(recipe, Mapping)
+    return _by_path(recipe)
 
 
 @functools.lru_cache(1 << 14)
-def _read(recipe: str) -> dict[str, Any]:
-    return _by_paths(json.loads(recipe))
+def _parse_recipe(recipe: str) -> dict[str, object]:
+    return _by_path(json.loads(recipe))
 
 
-def _by_paths(recipe: dict[str, Any]) -> dict[str, Any]:
-    """By paths, with what was left out of it."""
-    found = flat(recipe)
-    left_out = {p: v for p, v in LEFT_OUT.items() if p.partition(".")[0] in found}
-    return {**left_out, **found}
+def _by_path(recipe: Mapping[str, object]) -> dict[str, object]:
+    values = flat(dict(recipe))
+    defaults = {p: v for p, v in RECIPE_DEFAULTS.items() if p.partition(".")[0] in values}
+    return {**defaults, **values}
+
+
+def integer(value: object) -> int:
+    """A field that holds a whole number. Raises ``TypeError`` for anything else."""
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
 
 
 def unverified(row: Row) -> bool:
-    """Whether nobody but the system itself vouches for its work."""
+    """Whether a system runs its own epoch loop, so that its work cannot be verified."""
     return row.get("verified") is False or row.get("composed") is False
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def parse_label(text: str) -> tuple[str, dict[str, Any]]:
-    """The system of ``"dgl sampler.fused=false threads=2"`` and what is set.
+def parse_label(text: str) -> tuple[str, dict[str, object]]:
+    """Parse ``"dgl sampler.fused=false threads=2"`` into the system and its settings by key.
 
-    A setting is a field of the cell (``env`` among them), ``pick`` or ``frontier`` (of its
-    sampler), or a path of the recipe. Raises ``UsageError``.
+    A key is a field of the cell (also ``env``), ``pick`` or ``frontier`` of the sampler, or a path
+    of the recipe. Raises ``UsageError`` for an empty label or a setting that is not ``key=value``.
     """
     system, values = _parsed(text)
     return system, dict(values)
 
 
 @functools.lru_cache(1 << 12)
-def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+def _parsed(text: str) -> tuple[str, dict[str, object]]:
     if not text.strip():
-        raise UsageError("a label is empty; it names a system and what sets it apart")
+        raise UsageError("a label is empty; give a system and settings, as 'dgl threads=2'")
     system, *settings = text.split()
-    values = {}
+    values: dict[str, object] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
@@ -248,18 +264,18 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def fits(cell: Row, label: str) -> bool:
-    """Whether a cell (its fields by name, ``recipe`` with them) is what a label names.
+    """Whether a cell (its fields by name, with ``recipe``) matches a label.
 
-    A label that names no ``env`` is of this environment.
+    A label without ``env`` matches cells of the run's own environment.
     """
     system, values = _parsed(label)
     if cell["system"] != system:
         return False
-    known = {name: cell[name] for name in FIELDS if name in cell} | paths_of(cell)
-    return all(k in known and _equal(known[k], v) for k, v in {"env": "", **values}.items())
+    fields = {name: cell[name] for name in FIELDS if name in cell} | paths_of(cell)
+    return all(k in fields and _equal(fields[k], v) for k, v in {"env": "", **values}.items())
 
 
-def _equal(known: Any, asked: Any) -> bool:
-    if isinstance(known, list | tuple) and isinstance(asked, str):
-        known = "/".join(map(str, known))
-    return isinstance(known, bool) == isinstance(asked, bool) and bool(known == asked)
+def _equal(value: object, expected: object) -> bool:
+    if isinstance(value, list | tuple) and isinstance(expected, str):
+        value = "/".join(map(str, value))
+    return isinstance(value, bool) == isinstance(expected, bool) and value == expected

@@ -1,54 +1,51 @@
-"""Rows of ``metrics.csv``: what the harness measures itself, and finding a number again."""
+"""Measures that the harness computes, and access to the rows of ``metrics.csv``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.core.counters import MEASURES, Measure, measure
+from gnnbench.schema import MetricRow
 from gnnbench.statistics.estimates import Estimate
 
-Row = dict[str, Any]
-
-EPOCH = "epoch"  # the stage that is all of it
-LEARNING = "learning"  # of all epochs of a life, one after the other
+EPOCH = "epoch"  # stage of measures of a whole epoch
+LEARNING = "learning"  # stage of measures over all epochs of a process
 WALL = measure("wall_s", "s", "measured wall time of an epoch")
-OUTER = measure("outer_s", "s", "the same until the worker is quiet")
-FIRST = measure("first_epoch_s", "s", "longest warm-up epoch: in no other statistic")
-ALONE = measure("alone_s", "s", "time of the phase with no other beside it")
-PROBED = measure("probed_s", "s", "time of the phase of a whole batch run by itself, median")
-BOUND = measure(
-    "bound_s", "s", "least time of an epoch that overlap could leave, by probed_s (architecture.md)"
-)
-LINK_RATE = measure("link_rate", "B/s", "one locked buffer copied over the link, nothing beside it")
+OUTER = measure("outer_s", "s", "wall time of an epoch until the worker is idle")
+FIRST = measure("first_epoch_s", "s", "longest warm-up epoch; part of no other statistic")
+ALONE = measure("alone_s", "s", "time in which no other phase runs")
+PROBED = measure("probed_s", "s", "time of the phase of one batch, run alone, median")
+BOUND = measure("bound_s", "s", "shortest epoch that overlap allows, computed from probed_s")
+LINK_RATE = measure("link_rate", "B/s", "copy of one pinned buffer over an otherwise idle link")
 FLOOR = measure(
     "floor_s",
     "s",
-    "bytes of feature rows that cross the link in an epoch, after caches and reuse, by link_rate",
+    "bytes of feature rows that cross the link in an epoch, after caches and reuse, over link_rate",
 )
-OF_BOUND = measure("of_bound", "1", "wall time of an epoch over bound_s")
+OF_BOUND = measure("of_bound", "1", "wall time of an epoch / bound_s")
 INTERFERENCE = measure(
-    "interference", "1", "time of the phase in an epoch over that of its batches run by themselves"
+    "interference", "1", "time of the phase in an epoch / time of its batches run alone"
 )
-OPEN = measure("open_time_s", "s", "start of the process to the open graph, without import_time_s")
-IMPORT = measure("import_time_s", "s", "import of a framework's own package (DGL, PyG ...)")
+OPEN = measure("open_time_s", "s", "from process start to the open graph, without import_time_s")
+IMPORT = measure("import_time_s", "s", "import of the framework's package (DGL, PyG ...)")
 SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")
 START = measure(
     "start_time_s",
     "s",
-    "start of the process to ready for the gate: open_time_s and setup_time_s without lock_time_s",
+    "from process start to the gate: open_time_s and setup_time_s without lock_time_s",
 )
 CHECK = measure("check_time_s", "s", "correctness gate")
 DETERMINISTIC = measure(
-    "deterministic", "", "1: in the gate a training step on one batch, three times over, had the"
-    " same bits of the loss, the parameters and the moments of their gradients; 0: it had others,"
-    " or its aggregation adds by atomics in an order left to chance",
+    "deterministic", "", "1: three runs of one training step gave bit-equal losses, parameters and"
+    " gradient moments in the gate; 0: they differed, or the aggregation adds with atomics in"
+    " arbitrary order",
 )  # fmt: skip
 PEAK_ALLOC = measure(
     "peak_alloc_bytes", "B",
-    "peak of the GPU's allocator without what checks and audits took (on a CPU of resident memory,"
-    " with it), and what other processes of the system's hold; maximum",
+    "peak of the GPU allocator without checks and audits (on a CPU: peak resident memory, with"
+    " them), plus memory of the system's other processes; maximum",
 )  # fmt: skip
 PEAK_RSS = measure("peak_rss_bytes", "B", "peak resident memory of the worker, maximum")
 THROTTLED = measure("throttled", "epochs", "measured epochs around which the GPU was throttled")
@@ -57,56 +54,56 @@ FOREIGN_CPU = measure("foreign_cpu_share", "cores", "CPU use of other programs w
 SPEEDUP = measure(
     "speedup", "1", "geometric mean over pairs of the reference's time / this system's"
 )
-PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, any work class")
-PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
-HIT_RATIO = measure("hit_ratio", "1", "feature rows found in a cache over all that were needed")
-ROW_RATE = measure("row_rate", "B/s", "bytes of feature rows read, over memory IO time")
-COPY_RATE = measure("copy_rate", "B/s", "the same bytes copied in one piece, the same way")
-OF_COPY = measure("of_copy", "1", "time of that copy over memory IO time")
-REQUESTS = measure("requests_per_row", "1", "lines of 128 bytes that a GPU asks for, by the model")
-# Of models that are evaluated after each epoch, over the lives of a comparison.
+PER_EDGE = measure("speedup_per_edge", "1", "speedup per sampled edge, any work class")
+PER_BATCH = measure("speedup_per_batch", "1", "speedup per batch, any work class")
+HIT_RATIO = measure("hit_ratio", "1", "feature rows read from a cache / all feature rows needed")
+ROW_RATE = measure("row_rate", "B/s", "bytes of feature rows read / memory IO time")
+COPY_RATE = measure("copy_rate", "B/s", "rate of one contiguous copy of these bytes")
+OF_COPY = measure("of_copy", "1", "time of that copy / memory IO time")
+REQUESTS = measure("requests_per_row", "1", "128-byte requests, by the address model")
+# Models that are evaluated after each epoch, over the processes of a comparison.
 VAL_ACCURACY = measure(
-    "val_accuracy", "1", "share of validation nodes answered right after the last epoch, mean"
+    "val_accuracy", "1", "accuracy on validation nodes after the last epoch, mean"
 )
-TEST_ACCURACY = measure("test_accuracy", "1", "the same of test nodes")
-VAL_NODES = measure("val_nodes", "", "validation nodes evaluated: all, or as many drawn of them")
-TEST_NODES = measure("test_nodes", "", "the same of test nodes")
-REACHED = measure("reached", "1", "share of lives that came to the stated validation accuracy")
-EPOCHS_TO = measure("epochs_to_accuracy", "epochs", "epochs until then, mean")
+TEST_ACCURACY = measure("test_accuracy", "1", "accuracy on test nodes after the last epoch, mean")
+VAL_NODES = measure("val_nodes", "", "validation nodes evaluated: all, or a random subset")
+TEST_NODES = measure("test_nodes", "", "test nodes evaluated: all, or a random subset")
+REACHED = measure("reached", "1", "share of processes that reached the target validation accuracy")
+EPOCHS_TO = measure("epochs_to_accuracy", "epochs", "epochs until the target accuracy, mean")
 TIME_TO = measure(
     "time_to_accuracy_s",
     "s",
-    "wall time of all epochs until then, warm-up among them, geometric mean; told where all lives"
-    " came there",
+    "wall time of all epochs until the target accuracy, with warm-up, geometric mean; only if all"
+    " processes reached it",
 )
 TO_SPEEDUP = measure(
     "accuracy_speedup",
     "1",
-    "geometric mean over pairs of the reference's time_to_accuracy_s / this system's, any work",
+    "geometric mean over pairs of the reference's time_to_accuracy_s / this system's",
 )
 H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
-
-OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))
 
 
 def metric(
     cell: str,
     stage: str,
-    what: Measure,
+    measure: Measure,
     value: float | Estimate,
     *,
     where: str = "",
     n: int | None = None,
-) -> Row:
-    """One row; an estimate brings its interval and its number of samples."""
-    known = value if isinstance(value, Estimate) else None
-    return {
-        "id": cell, "stage": stage, "name": what.name, "where": where,
-        "value": known.value if known else value,
-        "low": _number(known.low) if known else None,
-        "high": _number(known.high) if known else None,
-        "n": known.n if known else n, "unit": what.unit, "description": what.description,
-    }  # fmt: skip
+) -> MetricRow:
+    """A row of ``metrics.csv``; an ``Estimate`` adds its interval and number of samples."""
+    row = MetricRow(
+        id=cell, stage=stage, name=measure.name, where=where, n=n, unit=measure.unit,
+        description=measure.description,
+    )  # fmt: skip
+    if isinstance(value, Estimate):
+        row.value, row.n = value.value, value.n
+        row.low, row.high = _number(value.low), _number(value.high)
+    else:
+        row.value = value
+    return row
 
 
 def _number(value: float) -> float | None:
@@ -114,30 +111,31 @@ def _number(value: float) -> float | None:
 
 
 def meaning(name: str) -> Measure:
-    """The declaration of a measure; one that only a worker knows has no words here."""
+    """The declaration of a measure; without unit and description if only a worker declares it."""
     return MEASURES.get(name) or Measure(name, "", "")
 
 
 class Metrics:
-    """Rows of ``metrics.csv`` by cell, stage, name and where."""
+    """Rows of ``metrics.csv`` by cell, stage, name and ``where``."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[MetricRow]) -> None:
         self._rows = {(r["id"], r["stage"], r["name"], r["where"]): r for r in rows}
+        self._by_cell = group_by(self._rows.values(), lambda r: str(r["id"]))
 
-    def row(self, cell: str, stage: str, what: Measure, where: str = "") -> Row | None:
+    def row(self, cell: str, stage: str, measure: Measure, where: str = "") -> MetricRow | None:
         """The row, or None."""
-        return self._rows.get((cell, stage, what.name, where))
+        return self._rows.get((cell, stage, measure.name, where))
 
-    def value(self, cell: str, stage: str, what: Measure, where: str = "") -> float | None:
-        """Its value, or None."""
-        found = self.row(cell, stage, what, where)
-        return None if found is None else found["value"]
+    def value(self, cell: str, stage: str, measure: Measure, where: str = "") -> float | None:
+        """The row's value, or None."""
+        row = self.row(cell, stage, measure, where)
+        return None if row is None else float(row["value"])
 
-    def by_where(self, cell: str, stage: str, what: Measure) -> dict[str, float]:
-        """Its values by ``where``."""
-        wanted = (stage, what.name)
+    def by_where(self, cell: str, stage: str, measure: Measure) -> dict[str, float]:
+        """The values of a measure by ``where``."""
+        wanted = (stage, measure.name)
         return {r["where"]: r["value"] for r in self.of(cell) if (r["stage"], r["name"]) == wanted}
 
-    def of(self, cell: str) -> list[Row]:
+    def of(self, cell: str) -> list[MetricRow]:
         """All rows of a cell."""
-        return [r for key, r in self._rows.items() if key[0] == cell]
+        return self._by_cell.get(cell, [])

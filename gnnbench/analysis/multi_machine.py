@@ -12,7 +12,7 @@ from gnnbench.core.units import significant, time
 from gnnbench.schema.reader import Run
 from gnnbench.statistics.estimates import NOTHING, Estimate, geometric_interval
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 SETTING = ("dataset", "machines", "rate_gbit_s", "delay_s", "fanouts", "batch_size", "hidden")
 SYSTEMS = ("vanilla", "hybrid", "hybrid-fused", "distdgl")
 QUIET = 0.1  # cores that others may use before a life's times are called noisy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis import metrics as m
@@ -12,13 +12,14 @@ from gnnbench.analysis.table import HEADS
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core.cell import PHASES
 from gnnbench.core.units import time, times
+from gnnbench.schema import MetricRow
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 TITLE = "Overlap: epochs beside their bound; each phase over the same run by itself"
 
 
-def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
+def overlap_table(rows: Sequence[Row], metrics: Sequence[MetricRow]) -> Part:
     """One line per right cell whose phases overlapped and were probed; no lines without one.
 
     ``floor`` is what one copy of the rows would take that crossed the link.
@@ -36,7 +37,9 @@ def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
             or not row.get("overlap_s")
         ):
             continue
-        line: Row = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
+        line: dict[str, object] = {
+            HEADS.get(axis, axis): text for axis, text in named.values(row).items()
+        }
         line |= {"system": named.system(row), "epoch": time(row["epoch_wall_s"])}
         line |= {"bound": time(bound), "floor": time(floor)}
         line |= {"of bound": times(known.value(row["id"], m.EPOCH, m.OF_BOUND))}

@@ -19,8 +19,9 @@ from gnnbench.core.counters import (
     SENT_BYTES,
 )
 from gnnbench.core.units import significant, time
+from gnnbench.schema import MetricRow
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 TITLE = "Partitions: made once; edges between parts; largest part over the mean; rounds of a batch"
 NOTE = (
@@ -30,7 +31,7 @@ NOTE = (
 STAGES = ("sampler", "features")
 
 
-def partition_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
+def partition_table(rows: Sequence[Row], metrics: Sequence[MetricRow]) -> Part:
     """One line per measured cell that has a partition; no lines without one."""
     named, known, lines = labels(rows), Metrics(metrics), []
     axes = [HEADS.get(axis, axis) for axis in named.axes]
@@ -38,7 +39,9 @@ def partition_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
         cut = known.value(row["id"], "partition", EDGES_CUT)
         if cut is None or not row.get("batches"):
             continue
-        line: Row = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
+        line: dict[str, object] = {
+            HEADS.get(axis, axis): text for axis, text in named.values(row).items()
+        }
         line |= {"system": named.system(row)}
         line["made in"] = time(known.value(row["id"], "partition", PARTITION_TIME))
         line["edges cut"] = f"{cut:,.0f}"

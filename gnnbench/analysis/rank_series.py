@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis.labels import labels
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Series = dict[str, dict[int, Row]]  # by name, then by ranks
 
 STRONG, WEAK = "strong", "weak"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from typing import Any
 
 from gnnbench.analysis import (
     overlap_table,
     partition_table,
     roofline_table,
+    row_remarks,
     sample_tables,
     scaling_table,
     table,
@@ -21,7 +23,7 @@ from gnnbench.core import text as safe
 from gnnbench.measure import contention
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 # Of all rows alike or not: so that the tables of several runs can be put together.
 SHARED = ("dataset", "model", "device", "batch_size", "fanouts", "hidden")
@@ -86,7 +88,7 @@ def remarks(run: Run, different: bool) -> list[str]:
     """What no table can say."""
     found = set_for_all(run)
     found += [RATIO] * any(r.get("ratio") is not None for r in run.cells)
-    found += table.remarks(run.cells, different)
+    found += row_remarks.remarks(run.cells, different)
     return [*found, *roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
 
 
@@ -122,7 +124,7 @@ def _documented(run: Run, different: bool) -> list[Part]:
 
 
 def _told(run: Run, different: bool) -> list[str]:
-    return [*table.ratio_lines(run.ratios, run.cells), *remarks(run, different)]
+    return [*row_remarks.ratio_lines(run.ratios, run.cells), *remarks(run, different)]
 
 
 def to_csv(run: Run) -> str:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gnnbench.analysis import headlines, multi_machine, render, roofline_table, table
+from gnnbench.analysis import headlines, multi_machine, render, roofline_table, row_remarks, table
 from gnnbench.analysis.native_benchmarks import bench_table
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core import text as safe
@@ -17,8 +18,9 @@ from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.core.units import plural
 from gnnbench.schema import reader
 from gnnbench.schema.reader import Run
+from gnnbench.schema.run_record import RunRecord
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "results.md"
@@ -90,7 +92,7 @@ def _overview(root: Path, pages: list[Path]) -> str:
     return "\n".join([*lines, "", FOLDERS])
 
 
-def _plain_table(heads: tuple[str, ...], lines: list[Row]) -> list[str]:
+def _plain_table(heads: tuple[str, ...], lines: Sequence[Row]) -> list[str]:
     """A table whose cells are Markdown already."""
     marks = ["---:" if head == _RATIO else "---" for head in heads]
     rows = [list(heads), marks, *([line[head] for head in heads] for line in lines)]
@@ -174,8 +176,8 @@ def _run(run: Run, results: Path) -> list[str]:
     for part in render.beside(run):
         lines += [f"{_line(part.title)}:", "", *part.markdown(), ""]
         lines += [f"{_line(part.note)}.", ""] if part.note else []
-    remarks = [*render.set_for_all(run), *table.ratio_lines(run.ratios, run.cells)]
-    remarks += table.remarks(run.cells, different=True)
+    remarks = [*render.set_for_all(run), *row_remarks.ratio_lines(run.ratios, run.cells)]
+    remarks += row_remarks.remarks(run.cells, different=True)
     remarks += roofline_table.remarks(run.roofline)
     return [*lines, *(f"- {_line(text)}" for text in remarks), *([""] if remarks else [])]
 
@@ -188,7 +190,7 @@ def _machines(run: Run, results: Path) -> list[str]:
     return [*lines, *(f"- {_line(text)}" for text in multi_machine.remarks(run)), ""]
 
 
-def machine(record: Row) -> str:
+def machine(record: RunRecord) -> str:
     """The machine of a run, in words."""
     found = record.get("machine", {})
     memory = (found.get("memory_bytes") or 0) / 2**30
@@ -200,7 +202,7 @@ def machine(record: Row) -> str:
     return ", ".join(parts) + "."
 
 
-def command(record: Row) -> str:
+def command(record: RunRecord) -> str:
     """The command that makes such a run."""
     if command := record.get("command"):
         return str(command)
@@ -208,7 +210,7 @@ def command(record: Row) -> str:
     return f"gnnbench run {record.get('experiment', {}).get('name', '')}{profile}"
 
 
-def revision(record: Row) -> str:
+def revision(record: RunRecord) -> str:
     """The code of a run, in words."""
     found = record.get("revision", {})
     if not found.get("git_revision"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core.units import half_width, percent, significant, time
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 CEILINGS = "Ceilings of this machine"
 KERNELS = "Kernels, from empty caches, below them"

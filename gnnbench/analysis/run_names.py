@@ -12,6 +12,7 @@ from typing import Any
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import reader
+from gnnbench.schema.run_record import RunRecord
 
 LATEST = "latest"
 _BACK = re.compile(r"(?P<name>.+?)(?:~(?P<back>\d+))?", re.DOTALL)
@@ -119,7 +120,7 @@ def listed(out: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _state(path: Path, record: dict[str, Any]) -> str:
+def _state(path: Path, record: RunRecord) -> str:
     """Whether a run is finished, running or interrupted; without a mark in its record: finished."""
     if record.get("finished") is not False:
         return "finished"
@@ -133,7 +134,7 @@ def _when(path: Path) -> str:
         return ""
 
 
-def _machine(record: dict[str, Any]) -> str:
+def _machine(record: RunRecord) -> str:
     """A machine in few words: its GPUs, or the cores of its CPU."""
     found = record.get("machine", {})
     gpus = [str(g["name"]).removeprefix("NVIDIA ") for g in found.get("gpus") or []]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core.units import significant, time
 from gnnbench.schema import STAGE_NAMES
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 LONGEST = 40  # name of a kernel; cuBLAS's have 120 characters
 WHOLE = "batch"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis import rank_series
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core.units import significant, times
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 HEADS = ("scaling", "system", "ranks", "batch", "seeds/s", "over the fewest", "efficiency")
 TITLE = "Ranks: seeds a second of the judged time"
@@ -39,7 +39,7 @@ def rate(row: Row) -> float:
     return float(row["seeds"] / row["judged_s"])
 
 
-def _lines(rows: dict[int, Row]) -> list[Row]:
+def _lines(rows: dict[int, Row]) -> list[dict[str, str]]:
     fewest, first = next(iter(rows.items()))
     lines = []
     for ranks, row in rows.items():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnnbench.analysis.doubts import in_doubt
 from gnnbench.analysis.labels import Labels, labels
+from gnnbench.analysis.reliability import is_unreliable
 from gnnbench.core.units import plural, times
 from gnnbench.statistics import primary_metric
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 MOST = 6  # groups told; a grid has more, and a table
 NAMES = 4  # of rows, in a sentence
@@ -45,7 +45,7 @@ def _sentence(reference: Row | None, rows: Sequence[Row], named: Labels) -> str:
     where = ", ".join(named.varying(first, but=("pick", "frontier")).values())
     beside = rows[0].get("reference") or named.system(first)
     compared = [r for r in rows if r.get("ratio") is not None]
-    compared = [r for r in compared if not in_doubt(r)] or compared
+    compared = [r for r in compared if not is_unreliable(r)] or compared
     left_out = [f"{_apart(r, first, named)} ({_absent(r)})" for r in rows if r not in compared]
     if compared:
         told = _compared(beside, rows=compared, named=named)
@@ -107,4 +107,4 @@ def _why(row: Row) -> str:
     if row.get("verdict"):
         return str(row["verdict"])
     pairs = row.get("pairs")
-    return "in doubt" if in_doubt(row) else f"too few pairs for a verdict ({pairs})"
+    return "in doubt" if is_unreliable(row) else f"too few pairs for a verdict ({pairs})"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnnbench.analysis import metrics as m
-from gnnbench.analysis.doubts import DOUBT, NO_VERDICT, doubts_of, in_doubt, told_once
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
+from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
 from gnnbench.analysis.table_layout import Part, in_units
 from gnnbench.core.cell import PHASES, Until
 from gnnbench.core.counters import (
@@ -28,19 +28,18 @@ from gnnbench.core.units import (
     milliseconds,
     per_batch,
     percent,
-    plural,
     time,
     worth,
 )
 from gnnbench.core.units import times as ratio
+from gnnbench.schema import MetricRow
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Line = dict[str, Any]  # texts, and times that are told in the unit of their column
 Text = Callable[[Row, Metrics], str | Time]
 
 HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "batches"}
 COMPARED = ("work", "verdict")
-WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes"}
 
 
 def _time(key: str) -> Text:
@@ -175,7 +174,7 @@ RATIOS: dict[Until, dict[str, str]] = {
 
 
 def parts(
-    rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
+    rows: Sequence[Row], metrics: Sequence[MetricRow], different: bool = False, narrow: bool = False
 ) -> list[Part]:
     """One table per ``until``; ``narrow``: times and comparison apart, for all that is alike.
 
@@ -207,7 +206,7 @@ def _head(axis: str) -> str:
 
 def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool) -> Line:
     line: Line = {_head(axis): text for axis, text in named.values(row).items()}
-    line |= {"system": named.system(row) + f" {DOUBT}" * in_doubt(row)}
+    line |= {"system": named.system(row) + f" {UNRELIABLE_MARK}" * is_unreliable(row)}
     line |= {"status": row["status"]}
     if row.get("judged_s") is None:
         return line
@@ -238,7 +237,7 @@ def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
     else:
         told = known.row(row["id"], stage, m.SPEEDUP)
         found = "" if told is None else ratio(told["value"], told["low"], told["high"])
-    return found + f" {DOUBT}" * bool(found and in_doubt(row))
+    return found + f" {UNRELIABLE_MARK}" * bool(found and is_unreliable(row))
 
 
 def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Part]:
@@ -266,152 +265,3 @@ def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels)
 def _told(heads: Sequence[str], lines: Sequence[Line], always: Sequence[str] = ()) -> list[str]:
     """Columns in which any line has something."""
     return [h for h in heads if h in always or any(x.get(h) for x in lines)]
-
-
-def reasons(rows: Sequence[Row]) -> list[str]:
-    """Why rows have no result, or one in doubt."""
-    named = labels(rows)
-    failed: dict[tuple[str, str, str], list[str]] = {}
-    for r in rows:
-        if r["reason"] and not r["reason"].endswith(NO_VERDICT):  # told with the doubts
-            key = (", ".join(named.varying(r).values()), r["status"], r["reason"])
-            failed.setdefault(key, []).append(named.system(r))
-    found = [
-        f"{', '.join(systems)}{f' ({where})' if where else ''}: {status}: {reason}"
-        for (where, status, reason), systems in failed.items()
-    ]
-    doubts = {named.of(r): doubts_of(r) for r in rows}
-    given = {named.of(r): r["reason"] for r in rows}
-    return found + told_once(
-        {n: d for n, d in doubts.items() if d.endswith(NO_VERDICT) or (d and d not in given[n])}
-    )
-
-
-def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
-    """What the table cannot say: reasons, doubts, limits."""
-    named = labels(rows)
-    found = reasons(rows)
-    found += [f"{named.of(r)}: {r['remark']}" for r in rows if r.get("remark")]
-    found += _cut(rows)
-    judged = [r for r in rows if r.get("ratio") is not None]
-    short = [r for r in judged if not r.get("verdict") and not r.get("doubtful")]
-    if any(r.get("stopped") == "budget" for r in short):
-        found.append(
-            "no verdict from fewer than 5 pairs of fresh processes; raise -o time_budget_s"
-        )
-    elif short:
-        found.append(
-            "no verdict from fewer than 5 pairs of fresh processes; a larger profile has them"
-        )
-    for row in judged:
-        if row.get("verdict") == "unclear" and row.get("pairs_needed"):
-            found.append(
-                f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
-                f" (-o pairs=[5,{row['pairs_needed']}] and a larger -o time_budget_s)"
-            )
-    own = [r for r in rows if r.get("env") or (r.get("reference") and " " in r["reference"])]
-    for beside in dict.fromkeys(r["reference"] for r in own):
-        several = dict.fromkeys(named.system(r) for r in own if r["reference"] == beside)
-        found.append(f"{', '.join(several)}: compared with {beside}")
-    found += _other_versions(rows, named)
-    if any(r.get("verified") is False for r in rows):
-        found.append(
-            "unverified: the system has an epoch loop of its own, whose work nobody but itself"
-            " vouches for"
-        )
-    hidden = [r for r in rows if r.get("work_class") == "different"]
-    if hidden and not different:
-        systems = ", ".join(dict.fromkeys(named.system(r) for r in hidden))
-        found.append(
-            f"{systems}: different work, so no ratio; --show-different gives it per edge and batch"
-        )
-    return list(dict.fromkeys(found))
-
-
-def _cut(rows: Sequence[Row]) -> list[str]:
-    """Of epochs that were cut, and of graphs whose epochs are shorter than the limit."""
-    cut = [r for r in rows if 0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0)]
-    if not cut:
-        return []
-    limits = {r.get("max_batches") for r in rows}
-    whole = {
-        r["dataset"]: r["epoch_batches"]
-        for r in rows
-        if len(limits) == 1 and r.get("batches") and r["batches"] == r.get("epoch_batches")
-    }
-    short = ", ".join(f"{plural(n, 'batch')} of {name}" for name, n in whole.items())
-    beside = f"; whole epochs: {short}" if short else ""
-    kept = {(r["batches"], r["epoch_batches"]) for r in cut}
-    few, all_of_them = next(iter(kept))
-    first = f"{few} of {plural(all_of_them, 'batch')}" if len(kept) == 1 else "batches"
-    return [f"epochs were cut to their first {first} (max_batches){beside}"]
-
-
-def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:
-    """What other environments have in another version than that of the row they are held against.
-
-    Packages that but one side imported are told as such.
-    """
-    known = {r["id"]: r for r in rows}
-    found = []
-    for row in rows:
-        beside = known.get(row["reference_id"]) if row.get("env") else None
-        if beside is None or beside is row or not (row["versions"] and beside["versions"]):
-            continue
-        own, other = (_by_package(r["versions"]) for r in (row, beside))
-        differ = [
-            f"{name} {own.get(name, 'none')} (not {other.get(name, 'none')})"
-            for name in {**own, **other}
-            if own.get(name) != other.get(name)
-        ]
-        told = ", ".join(differ) or "the same versions of all that ran"
-        found.append(f"{named.system(row)} has {told}")
-    return found
-
-
-def _by_package(versions: str) -> dict[str, str]:
-    """Versions by package of ``torch 2.1, dgl 1.1``."""
-    split = (part.partition(" ") for part in versions.split(", "))
-    return {package: version for package, _, version in split}
-
-
-def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
-    """The couples that the definition compares, one sentence each.
-
-    ``rows`` of ``cells.csv`` tell of different work what the difference is worth.
-    """
-    known = {r["id"]: r for r in rows}
-    named = labels([{**r, "system": ""} for r in ratios])
-    lines = []
-    for r in ratios:
-        where = ", ".join(named.varying(r, but=("threads",)).values())
-        device = f", {r['device_ratio']:.2f}x by events" if r.get("device_ratio") else ""
-        per_edge = " per edge" if r["work_class"] == "different" else ""
-        interval = ratio(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
-        if not interval:
-            interval, per_edge = "no ratio", ""
-        elif r.get("doubtful"):
-            interval += f" {DOUBT}"
-        lines.append(
-            f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
-            f"{device}; {r['work_class']} work, {plural(r['pairs'], 'pair')}"
-            + (f", {r['verdict']}" if r["verdict"] else "")
-            + _worth(r, known)
-        )
-    return lines
-
-
-def _worth(couple: Row, known: Mapping[str, Row]) -> str:
-    """Edges, nodes and time of the second over the first's, an epoch's; the time by the pairs."""
-    if couple["work_class"] != "different" or not known:
-        return ""
-    first, second = (known.get(i, {}) for i in couple["pair"].split("-"))
-    if not all(r.get(key) for r in (first, second) for key in WORTH):
-        return ""
-    times = {words: second[key] / first[key] for key, words in WORTH.items()}
-    if couple["ratio"]:  # of the times per edge
-        times["the time"] = second["sampled_edges"] / first["sampled_edges"] / couple["ratio"]
-    told = ", ".join(f"{value:.2f}x {words}" for words, value in times.items())
-    frontiers = [r.get("frontier") for r in (first, second)]
-    why = "" if len(set(frontiers)) == 1 else f" (frontier {frontiers[1]}, not {frontiers[0]})"
-    return f"; the second has {told}{why}"

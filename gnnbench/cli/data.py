@@ -153,7 +153,13 @@ def data_import(
     keys = ("name", "num_nodes", "num_edges", "features", "labels", "split", "notes")
     state = "stored" if not before else "unchanged" if before == _stamp(stored) else "replaced"
     if json:
-        print_json({"path": str(folder), "state": state, **{key: meta[key] for key in keys}})
+        print_json(
+            {
+                "path": str(folder),
+                "state": state,
+                **{key: value for key, value in meta.items() if key in keys},
+            }
+        )
         return
     print(folder)
     if not quiet:

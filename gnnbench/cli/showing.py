@@ -126,8 +126,8 @@ def _structured(row: dict[str, Any]) -> dict[str, Any]:
 
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
     """Tables, who is fastest, what the tables cannot say, and where everything lies."""
-    from gnnbench.analysis import render, run_names, summary, table
-    from gnnbench.analysis.doubts import DOUBT, in_doubt
+    from gnnbench.analysis import render, row_remarks, run_names, summary, table
+    from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
     from gnnbench.core.units import plural
 
     say(table.heading(run.cells))
@@ -138,18 +138,18 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
         print_part(found)
     if run.ratios:
         print()
-        for line in table.ratio_lines(run.ratios, run.cells):
+        for line in row_remarks.ratio_lines(run.ratios, run.cells):
             say(line)
     if quiet:
-        for reason in table.reasons(run.cells):
+        for reason in row_remarks.reasons(run.cells):
             say(reason)
     else:
         print()
         for remark in render.remarks(run, different):
             say(remark)
         measured = sum(r["status"] in ("ok", "unstable") for r in run.cells)
-        marked = sum(map(in_doubt, run.cells))
-        also = f", {marked} of them in doubt {DOUBT}" if marked else ""
+        marked = sum(map(is_unreliable, run.cells))
+        also = f", {marked} of them in doubt {UNRELIABLE_MARK}" if marked else ""
         print(f"\n{measured} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
             if run_names.is_running(run.path):

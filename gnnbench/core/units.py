@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Ends = tuple[str, str]
 
 SMALL = 0.05  # smaller ratios are shown with two significant digits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,7 @@ def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
     return {e["life"]: e for e in counted if not e["doubt"]}, doubted
 
 
-def _round_logs(samples: list[dict[str, Any]], pair: Pair, key: str) -> list[list[float]]:
+def _round_logs(samples: Sequence[Mapping[str, Any]], pair: Pair, key: str) -> list[list[float]]:
     """Log ratios of a pair's lives, round by round, to ``DIGITS``."""
     assert pair.reference is not None
     lives: dict[int, dict[int, dict[str, float]]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
@@ -36,6 +36,7 @@ from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.harness.retry import Again, again
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
+from gnnbench.schema import CellRow
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration
 
@@ -66,7 +67,7 @@ class Outcome:
     """Where the results are, the rows, and how to end the process."""
 
     folder: Path
-    rows: list[dict[str, Any]]
+    rows: list[CellRow]
     exit_code: int
     figures: list[Path] = field(default_factory=list)
 
@@ -297,7 +298,7 @@ def _check_disk(plan: Plan, observer: Observer) -> None:
 
 
 def exit_code(
-    rows: list[dict[str, Any]],
+    rows: Sequence[CellRow],
     named_systems: Collection[str] = (),
     named_absent: bool = False,
 ) -> int:

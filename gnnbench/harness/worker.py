@@ -39,7 +39,8 @@ def _ask(about: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
     """Answer a question of the plan about the Python environment of this process."""
     from gnnbench.harness.remote_answers import ANSWERS
 
-    return {"answer": ANSWERS[about](**arguments)}
+    answer: Callable[..., object] = ANSWERS[about]
+    return {"answer": answer(**arguments)}
 
 
 def _hold(folder: str, arrays: list[str], verified: object, **_: object) -> Mapping[str, object]:

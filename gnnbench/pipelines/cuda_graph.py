@@ -53,7 +53,7 @@ class CapturedStep(PaddedStep):
             self._learner.restore(kept)
             graph = torch.cuda.CUDAGraph()
             # Threads of other phases may allocate and synchronize during the capture.
-            with torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local"):  # type: ignore[arg-type]
                 loss = super()._run(rows)
         self._graphs[rows.data_ptr()] = graph, loss
 

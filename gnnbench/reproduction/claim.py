@@ -218,7 +218,7 @@ class Claim(ClaimPoint):
         """All points, completed by the fields that they have in common."""
         shared = self.model_dump(exclude_unset=True, include=_POINT_FIELDS)
         result = []
-        for point in self.points or [PointFields()]:
+        for point in self.points or [PointFields.model_validate({})]:
             own = point.model_dump(exclude_unset=True)
             rows = {**self.rows, **point.rows}
             result.append(ClaimPoint.model_validate({**shared, **own, "rows": rows}))

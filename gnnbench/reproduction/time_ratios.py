@@ -58,7 +58,7 @@ def _reported_ratios(
 ) -> Iterator[tuple[Estimate, str]]:
     """The run's ratios of a's time over b's: of the couple, then of b with a as its reference."""
     is_primary = not phase or b["judged"] == f"{phase}_time_s"
-    rows = [r for r in evidence.run.ratios if r["pair"] == f"{a['id']}-{b['id']}"]
+    rows: list[Row] = [r for r in evidence.run.ratios if r["pair"] == f"{a['id']}-{b['id']}"]
     if b["reference_id"] == a["id"]:
         rows.append(b)
     undefined = Estimate(math.nan, math.nan, math.nan, 0)

@@ -246,7 +246,7 @@ def test_pairs_over_references_of_other_versions_are_not_pooled(tmp_path):
         folder = run(tmp_path / name, [({}, RATIOS)])
         table = folder / "cells.csv"
         rows = reader.read(folder).cells
-        rows[0]["versions"] = f"pyg-lib {version}"
+        rows[0].versions = f"pyg-lib {version}"
         writer.write_csv(table, schema.CELLS, rows)
         return reader.read(folder)
 

@@ -172,7 +172,8 @@ def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for
 
 
 def test_what_was_set_for_all_rows_is_told_again(run):
-    run.record["notes"] = ["baseline runs with sampler=fused-map", "a note of the moment"]
+    notes = ["baseline runs with sampler=fused-map", "a note of the moment"]
+    run = replace(run, record={"notes": notes})
     assert render.remarks(run, False)[0] == "baseline runs with sampler=fused-map"
     assert "- baseline runs with sampler=fused-map" in render.markdown(run).splitlines()
     assert "of the moment" not in render.markdown(run)

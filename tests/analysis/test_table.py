@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 
 from gnnbench.analysis import metrics, sample_tables
-from gnnbench.analysis.table import heading, parts, ratio_lines, remarks
+from gnnbench.analysis.row_remarks import ratio_lines, remarks
+from gnnbench.analysis.table import heading, parts
 from gnnbench.core.counters import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE, WINDOW_BYTES
 from gnnbench.core.units import seconds
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from gnnbench.analysis.table import reasons, remarks
+from gnnbench.analysis.row_remarks import reasons, remarks
 from gnnbench.cli import app
 from gnnbench.core.errors import UsageError
 

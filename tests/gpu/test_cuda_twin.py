@@ -8,8 +8,8 @@ import torch
 from gnnbench.core.errors import UsageError
 from gnnbench.datasets.generators.recipe import TwinRecipe
 from gnnbench.datasets.generators.twin import generate, make_spec
-from gnnbench.datasets.store.reader import open_graph
 from gnnbench.datasets.store.disk import graph_lock
+from gnnbench.datasets.store.reader import open_graph
 from gnnbench.datasets.store.writer import GraphWriter
 from gnnbench.kernels import twin
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from fakes import by_system
 
-from gnnbench.analysis.table import ratio_lines
+from gnnbench.analysis.row_remarks import ratio_lines
 from gnnbench.config.overrides import Overrides
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import campaign

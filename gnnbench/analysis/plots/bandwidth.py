@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Number = Callable[[Row], float]
 
 GIGABYTE = 1e9
@@ -104,7 +104,7 @@ AXES = (
 def figure(run: Run) -> Figure | None:
     """A panel for every axis that varies, bars where none does; None where no rate is known."""
     known = Metrics(run.metrics)
-    rows = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
+    rows: list[Row] = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
     if not rows:
         return None
     named = labels(rows)

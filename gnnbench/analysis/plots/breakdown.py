@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ from gnnbench.core.units import plural, times
 from gnnbench.schema.reader import Run
 from gnnbench.statistics import primary_metric
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 PANEL = ("dataset", "model")
 WHOLE = "whole"
 WRAP = 38  # letters of a line of a bar's name
@@ -129,7 +129,7 @@ def _parts(row: Row, known: Metrics) -> dict[str, float]:
 def _interval(row: Row, known: Metrics) -> tuple[float, float]:
     """The 95 % interval of the wall time, or the wall time itself; seconds."""
     wall = row["epoch_wall_s"] or 0.0
-    told = known.row(row["id"], m.EPOCH, m.WALL) or {}
+    told: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
     low, high = told.get("low"), told.get("high")
     return (wall, wall) if low is None or high is None else (low, high)
 

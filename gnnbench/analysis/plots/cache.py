@@ -6,6 +6,7 @@ the trace of one epoch; markers are what the measured epochs found.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from gnnbench.analysis.plots import style
 from gnnbench.core.counters import CACHE_RATIO, FEATURE_BYTES
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 # What a line is of, and what it may not mix: other draws have other hits.
 APART = ("dataset", "fanouts", "batch_size", "pick", "device")
@@ -95,6 +96,7 @@ def _cached(row: Row, known: Metrics) -> Cached | None:
     before = "" if place == "features" else f" behind {paths['features']}"
     if paths.get("order", PLAIN_ORDER) != PLAIN_ORDER:
         before += f", {paths['order']} order"
+    assert ratio is None or isinstance(ratio, int | float)
     return Cached(str(paths[f"{place}.policy"]), ratio, before)
 
 

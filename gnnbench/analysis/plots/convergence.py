@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ from gnnbench.schema.reader import Run
 PANEL = ("dataset", "model", "evaluate")
 AXES = {"epoch": "epochs trained", "elapsed_s": "wall time of the epochs [s]"}
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Lives = list[list[Row]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from gnnbench.analysis.plots import style
 from gnnbench.core import counters
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 PANEL = ("dataset", "fanouts", "batch_size", "pick")
 MARKS = ((counters.MATCH_DRAWN, "o", "as drawn"), (counters.MATCH_RUN, "D", "as run"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ from gnnbench.analysis.plots import style
 from gnnbench.core.counters import MEMORY_BYTES
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 PANEL = ("dataset", "device")
 HELD = "held"

@@ -7,7 +7,7 @@ it asks for; where hardware counters could be read, a cross stands over the byte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ from gnnbench.analysis.plots import style
 from gnnbench.analysis.roofline_table import what
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 GIGA = 1e9
 MARKERS = "osD^vPX*"
@@ -36,10 +36,11 @@ def figure(run: Run) -> Figure | None:
     right = [r for r in run.cells if r["status"] != "incorrect"]
     named = labels(right)
     cells = {r["id"]: r for r in reversed(right)}
+    cells_by_id: dict[str, Row] = dict(cells)
     told = [r for r in run.roofline if r["kind"] == "kernel" and r["id"] in cells]
     if not told:
         return None
-    kernels = [{**r, "who": named.system(cells[r["id"]]), "work": _work(r, cells, named)}
+    kernels = [{**r, "who": named.system(cells[r["id"]]), "work": _work(r, cells_by_id, named)}
                for r in told]  # fmt: skip
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in kernels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ from gnnbench.analysis.sample_tables import STAGES, stage_time
 from gnnbench.core.units import per_batch
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 APART = ("dataset", "fanouts", "batch_size")  # a panel each; lines go over batch sizes
 GRID = 3  # batch sizes from which on lines tell more than bars

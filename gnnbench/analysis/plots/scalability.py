@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from gnnbench.analysis.labels import AXES, Labels, axis_value, labels, worded
+from gnnbench.analysis.labels import AXES, Labels, axis_value, labels, phrase
 from gnnbench.analysis.plots import style
 from gnnbench.schema.reader import Run
 from gnnbench.statistics import primary_metric
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 MARKERS = "osD^vPX*"
 LOGARITHMIC = 8  # where the largest value of an axis is so many times the smallest
@@ -130,7 +130,7 @@ def _axis(values: Mapping[str, Any]) -> str:
 def _with(values: Mapping[str, Any]) -> list[str]:
     """Axes of cells that move with the first one, in words."""
     own = _axis(values)
-    return [worded(axis, _text(v)) for axis, v in values.items() if axis in AXES and axis != own]
+    return [phrase(axis, _text(v)) for axis, v in values.items() if axis in AXES and axis != own]
 
 
 def _scaled(
@@ -267,7 +267,7 @@ def _centre(rows: Sequence[Row], named: Labels) -> str:
         (axis, Counter(filter(None, (axis_value(r, axis) for r in rows))).most_common(1))
         for axis in named.axes
     ]
-    return ", ".join(worded(axis, found[0][0]) for axis, found in usual if found)
+    return ", ".join(phrase(axis, found[0][0]) for axis, found in usual if found)
 
 
 def _legend(rows: Sequence[Row], systems: Sequence[str]) -> list[Line2D]:

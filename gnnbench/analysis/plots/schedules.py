@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from gnnbench.analysis.plots import style
 from gnnbench.core.cell import PHASES
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 
 SCHEDULE = "schedule"
 COLOUR = "#666666"
@@ -104,7 +104,7 @@ def _alone(row: Row, known: Metrics) -> dict[str, float]:
 
 def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     wall, bound = row["epoch_wall_s"], _bound(row, known)
-    told = known.row(row["id"], m.EPOCH, m.WALL) or {}
+    told: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
     low, high = (wall if told.get(end) is None else told[end] for end in ("low", "high"))
     ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4, alpha=style.paleness(row))
     end = style.interval(ax, x, wall, low, high, top)

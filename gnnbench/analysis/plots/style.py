@@ -6,17 +6,20 @@ import itertools
 import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gnnbench.analysis.doubts import in_doubt
 from gnnbench.analysis.labels import Labels, axis_value
+from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
 from gnnbench.core import text as safe
+from gnnbench.schema import CellRow, Record, SampleRow
 from gnnbench.schema.reader import Run
+from gnnbench.schema.run_record import RunRecord
 
 # Okabe and Ito's palette (2008), ordered by difference in lightness as well as in hue.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -33,11 +36,11 @@ LABELS = {
     "idle": "no phase busy", "whole": "phases not told apart",
 }  # fmt: skip
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
+_DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
 LETTER = 0.078  # width of a letter of a title; inches
 WIDEST = 42.0  # of panels beside one another; inches
 LYING = 6.5, 0.16, 0.22, 0.9  # a panel of bars that lie: width, a line, a row, a panel; inches
-DOUBT = " (?)"
 PALE = 0.35  # opacity
 # Of few lives an interval may be many times what is measured: bars are to be read beside it.
 REACH = 2.0  # times the tallest bar, where an interval is cut off
@@ -103,6 +106,16 @@ def _drawable(value: Any) -> Any:
         return safe.figure(value)
     if isinstance(value, list):
         return [_drawable(item) for item in value]
+    if isinstance(value, Record):
+        texts = {name: _drawable(item) for name, item in value.items() if isinstance(item, str)}
+        if recipe := value.get("recipe"):  # JSON, whatever its length
+            texts["recipe"] = json.dumps(_drawable(json.loads(recipe)))
+        row = copy(value)
+        for name, text in texts.items():
+            setattr(row, name, text)
+        return row
+    if isinstance(value, RunRecord):
+        return RunRecord.model_validate(_drawable(value.model_dump(exclude_unset=True)))
     if isinstance(value, dict):
         found = {_drawable(key): _drawable(item) for key, item in value.items()}
         if isinstance(recipe := value.get("recipe"), str):  # of a row: JSON, whatever its length
@@ -122,8 +135,8 @@ def short_names(run: Run) -> Run:
     return replace(run, cells=_renamed(run.cells, short), samples=_renamed(run.samples, short))
 
 
-def _renamed(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
-    return [{**r, "dataset": short.get(r["dataset"], r["dataset"])} for r in rows]
+def _renamed(rows: Sequence[_DatasetRow], short: Mapping[str, str]) -> list[_DatasetRow]:
+    return [replace(r, dataset=short.get(r.dataset, r.dataset)) for r in rows]
 
 
 def _tail(path: str, parts: int) -> str:
@@ -132,19 +145,19 @@ def _tail(path: str, parts: int) -> str:
 
 def doubt(row: Row) -> str:
     """What stands behind the name of a row in doubt, as in the table."""
-    return DOUBT if in_doubt(row) else ""
+    return f" {UNRELIABLE_MARK}" if is_unreliable(row) else ""
 
 
 def paleness(row: Row) -> float | None:
     """The opacity of a bar of a time: pale where it is in doubt."""
-    return PALE if in_doubt(row) else None
+    return PALE if is_unreliable(row) else None
 
 
 def doubts(rows: Iterable[Row], pale: bool = False) -> list[Line2D]:
     """What a legend says of that mark, and of ``pale`` bars, where any row has it."""
-    if not any(map(in_doubt, rows)):
+    if not any(map(is_unreliable, rows)):
         return []
-    mark = DOUBT.strip() + ", pale" * pale
+    mark = UNRELIABLE_MARK + ", pale" * pale
     return [Line2D([], [], lw=0, label=f"{mark}: in doubt; the table says why")]
 
 
@@ -156,7 +169,7 @@ def tell_doubts(figure: Figure, rows: Iterable[Row], pale: bool = False) -> None
 
 def query(ax: Axes, x: float, y: float, row: Row) -> None:
     """The mark of a point in doubt, beside it."""
-    if in_doubt(row):
+    if is_unreliable(row):
         ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
 
 

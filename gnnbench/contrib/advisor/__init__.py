@@ -1,1 +1,1 @@
-"""Which composition of stages a graph asks for, by a model that can be checked by hand."""
+"""Choose the stages for a graph with an analytical cost model."""

@@ -1,13 +1,14 @@
-"""What a graph's own batches say: their sizes, what they share, what caches would have hit."""
+"""Statistics of a graph's sampled batches: sizes, overlap and cache hit rates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from gnnbench.features.policies.policy import PRESAMPLED, cached_rows, out_degrees, ranked
@@ -18,35 +19,39 @@ if TYPE_CHECKING:
     from gnnbench.datasets.graph import Graph
     from gnnbench.systems.runtime.runner import SystemRunner
 
-LOOK = 64  # batches of an epoch that are looked at
-WINDOW = 8  # batches of a window, of Greedy Reorder and of features=window
-RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)  # of a cache, told of
+LOOK = 64  # batches of an epoch that are inspected
+WINDOW = 8  # batches in a window of Greedy Reorder and of features=window
+RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)  # of cached to all rows, reported for every graph
 DEGREE, PRESC = POLICIES = ("degree", "presc#1")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Share of the asked rows that caches of a policy find, by ratio of cached to all rows."""
+    """Hit rate of a cache policy at several ratios of cached to all rows."""
 
     policy: str
     hits: tuple[tuple[float, float], ...]
 
     def at(self, ratio: float) -> float:
-        """Of a ratio that was looked at. Raises ``KeyError``."""
+        """Hit rate at a measured ratio. Raises ``KeyError`` for another ratio."""
         return dict(self.hits)[ratio]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Numbers of a graph and of the batches that a setting draws from it.
+    """Statistics of a graph and of the batches that a setting samples from it.
 
-    ``batches`` are an epoch's, a short last one by its share of seeds, ``looked`` those looked at.
-    Means over these: ``rows`` (input nodes) and ``edges`` of a batch; ``kept_drawn`` and
-    ``kept_greedy``: share of a batch's rows that the batch before has, in the order as drawn and
-    after Greedy Reorder in windows of ``WINDOW``; ``union``: distinct rows over all rows of such a
-    window. ``match_degree``: mean over all pairs. ``footprint``: distinct rows of all that were
-    looked at. ``union_missed``: share of the distinct rows of a window that a presc#1 cache of
-    ``ratio`` lacks; ``ratio`` is what the device's memory (or the user) allows, 0 on a CPU.
+    - ``batches``: batches of an epoch; a short last batch counts by its share of seeds.
+    - ``looked``: inspected batches, over which the following are means.
+    - ``rows``, ``edges``: input nodes and edges of a batch.
+    - ``kept_drawn``, ``kept_greedy``: share of a batch's rows that the previous batch has, in the
+      default order and after Greedy Reorder in windows of ``WINDOW`` batches.
+    - ``union``: distinct rows over all rows of such a window.
+    - ``match_degree``: mean over all pairs of batches.
+    - ``footprint``: distinct rows of all inspected batches.
+    - ``ratio``: cacheable share of the rows, limited by the device's memory or by the user; 0 on a
+      CPU.
+    - ``union_missed``: share of a window's distinct rows missing from a presc#1 cache of ``ratio``.
     """
 
     graph: str
@@ -71,34 +76,33 @@ class Facts:
 
     @property
     def table_bytes(self) -> int:
-        """Of all features."""
+        """Size of the feature table in bytes."""
         return self.nodes * self.row_bytes
 
     def hits(self, policy: str) -> float:
-        """Share of rows that a cache of ``ratio`` finds. Raises ``KeyError``."""
+        """Hit rate of a cache of ``ratio``. Raises ``KeyError`` for an unknown policy."""
         return {c.policy: c for c in self.curves}[policy].at(self.ratio)
 
 
-def facts_of(values: dict[str, Any]) -> Facts:
-    """Inverse of ``asdict``, also of what went through JSON."""
-    curves = tuple(Curve(c["policy"], tuple(map(tuple, c["hits"]))) for c in values["curves"])
-    return Facts(**{**values, "curves": curves})
+def facts_of(values: object) -> Facts:
+    """Invert ``asdict``, also for values that went through JSON."""
+    return TypeAdapter(Facts).validate_python(values)
 
 
 def look(system: SystemRunner, ratio: float = 0.0) -> Facts:
-    """Facts of a graph by the batches of ``system``, whose sampler draws; nothing is timed."""
+    """Collect the facts of a graph from batches of the sampler of ``system``; nothing is timed."""
     graph, epoch = system.graph, 0
-    ids, edges = _drawn(system, epoch)
-    before, _ = _drawn(system, PRESAMPLED)
+    ids, edges = _sampled(system, epoch)
+    before, _ = _sampled(system, PRESAMPLED)
     trace = Trace.record(graph.num_nodes, ids)
-    known = {
+    rankings = {
         DEGREE: ranked(out_degrees(graph)),
         PRESC: Trace.record(graph.num_nodes, before).optimal,
     }
     ratios = sorted({*RATIOS, *([ratio] if ratio else [])})
-    shares = {
+    hit_rates = {
         policy: [hits / max(trace.requests, 1) for hits in trace.hits_at(ranking, ratios)]
-        for policy, ranking in known.items()
+        for policy, ranking in rankings.items()
     }
     in_degrees = graph.indptr.diff()
     seeds = system.seeds(epoch)
@@ -116,55 +120,56 @@ def look(system: SystemRunner, ratio: float = 0.0) -> Facts:
         edges=sum(edges) / len(edges),
         footprint=int((trace.visits > 0).sum()),
         curves=tuple(
-            Curve(policy, tuple(zip(ratios, found, strict=True)))
-            for policy, found in shares.items()
+            Curve(policy, tuple(zip(ratios, rates, strict=True)))
+            for policy, rates in hit_rates.items()
         ),
         ratio=ratio,
-        union_missed=_missed(windows(ids), known[PRESC], ratio),
+        union_missed=_missed(windows(ids), rankings[PRESC], ratio),
         **shared(ids),
     )
 
 
 def row_bytes(graph: Graph) -> int:
-    """Bytes of a feature row."""
+    """Size of a feature row in bytes."""
     return graph.feature_dim * graph.features.element_size()
 
 
 def shared(batches: Sequence[Tensor]) -> dict[str, float]:
-    """``match_degree``, ``kept_drawn``, ``kept_greedy`` and ``union`` of batches in their order.
+    """Compute ``match_degree``, ``kept_drawn``, ``kept_greedy`` and ``union`` of :class:`Facts`.
 
-    ``batches``: ids, distinct in each, not empty. Of one batch nothing is shared.
+    ``batches`` has the distinct ids ``[n]``, n > 0, of each batch in order. A single batch shares
+    nothing.
     """
-    both = overlaps(batches)
-    degrees = match_degrees(both)
+    overlap = overlaps(batches)
+    degrees = match_degrees(overlap)
     order: list[int] = []
     for first in range(0, len(batches), WINDOW):
         window = slice(first, first + WINDOW)
         order += [first + place for place in greedy_order(degrees[window, window])]
     several = torch.ones_like(degrees, dtype=torch.bool).triu(1)
-    rows = int(both.diagonal().sum())
+    rows = int(overlap.diagonal().sum())
     distinct = sum(torch.cat(window).unique().numel() for window in windows(batches))
     return {
         "match_degree": float(degrees[several].mean()) if len(batches) > 1 else 0.0,
-        "kept_drawn": _kept(both, list(range(len(batches)))),
-        "kept_greedy": _kept(both, order),
+        "kept_drawn": _kept(overlap, list(range(len(batches)))),
+        "kept_greedy": _kept(overlap, order),
         "union": distinct / max(rows, 1),
     }
 
 
 def windows(batches: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Batches by window, the last one possibly short."""
+    """Group batches into windows; the last window may be shorter."""
     return [list(batches[at : at + WINDOW]) for at in range(0, len(batches), WINDOW)]
 
 
-def _kept(both: Tensor, order: Sequence[int]) -> float:
-    """Rows that the batch before has over all rows, in an order; the first finds nothing."""
-    found = sum(int(both[one, other]) for one, other in pairwise(order))
-    return found / max(int(both.diagonal().sum()), 1)
+def _kept(overlap: Tensor, order: Sequence[int]) -> float:
+    """Share of all rows that the previous batch in an order has; the first batch has none."""
+    kept_rows = sum(int(overlap[one, other]) for one, other in pairwise(order))
+    return kept_rows / max(int(overlap.diagonal().sum()), 1)
 
 
 def _missed(groups: Sequence[Sequence[Tensor]], ranking: Tensor, ratio: float) -> float:
-    """Share of the groups' distinct ids that are not among the first of a ranking."""
+    """Share of the groups' distinct ids missing from a cache of the first ids of a ranking."""
     lacking = torch.ones(ranking.numel(), dtype=torch.bool)
     lacking[ranking[: cached_rows(ratio, ranking.numel())]] = False
     unions = [torch.cat(list(group)).unique().long() for group in groups]
@@ -172,14 +177,14 @@ def _missed(groups: Sequence[Sequence[Tensor]], ranking: Tensor, ratio: float) -
     return missed / max(sum(ids.numel() for ids in unions), 1)
 
 
-def _drawn(system: SystemRunner, epoch: int) -> tuple[list[Tensor], list[int]]:
-    """Input nodes of an epoch's first batches on the host, and their edges."""
+def _sampled(system: SystemRunner, epoch: int) -> tuple[list[Tensor], list[int]]:
+    """Input nodes (on the host) and edge counts of an epoch's first ``LOOK`` batches."""
     sampler = system.stages.sampler
     seeds = system.seeds(epoch)[:LOOK]
     sampler.expect(epoch, seeds)
     ids, edges = [], []
-    for number, some in enumerate(seeds):
-        batch = sampler.sample(some, epoch, number)
+    for number, batch_seeds in enumerate(seeds):
+        batch = sampler.sample(batch_seeds, epoch, number)
         ids.append(batch.input_nodes.cpu())
         edges.append(batch.sizes().num_edges)
     return ids, edges

@@ -1,21 +1,20 @@
-"""The model: work of a batch over rates, phase by phase; a schedule says what lies beside what.
+"""The cost model: work of a batch divided by rates, phase by phase, combined by the schedule.
 
-Everything it knows of a graph is in ``Facts``, of a machine in ``Rates``; nothing is fitted. With n
-rows of R bytes and e edges a batch, on the device that computes:
+Its only inputs are ``Facts`` of the graph and ``Rates`` of the machine; nothing is fitted. For n
+rows of R bytes and e edges per batch, on the device that computes:
 
-- a row that is there: read at random and written, ``R / there``
-- a row that is not: ``R / fetch``; of a window's union ``R / fetch_union``
-- a look-up of an id: ``LOOKUPS`` random reads of 4 bytes
+- a row in device memory (random read, then write): ``R / there``
+- a row elsewhere: ``R / fetch``; in the union of a window ``R / fetch_union``
+- a lookup of an id: ``LOOKUPS`` random reads of 4 bytes
 - sampling: ``e / sample``, a step ``1 / step``, Greedy Reorder ``n / order``
 
-Serial phases add up. Under ``prefetch`` those that hold the same resource do
-(``gnnbench.harness.reduce.overlap_bounds``), and the first batch hides nothing.
+Serial phases add up. Under ``prefetch`` only phases that use the same resource add up
+(``gnnbench.harness.reduce.overlap_bounds``), and the first batch overlaps with nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from gnnbench.contrib.advisor.facts import DEGREE, PRESC, WINDOW, Facts
 from gnnbench.contrib.advisor.rates import Rates
@@ -23,18 +22,19 @@ from gnnbench.core.cell import PHASES, Cell
 from gnnbench.harness.reduce.overlap_bounds import least
 from gnnbench.pipelines.training_step import GRAPH
 
-LOOKUPS = {"cache": 2, "match": 3, "window": 3}  # reads of 4 bytes for an id
+LOOKUPS = {"cache": 2, "match": 3, "window": 3}  # random 4-byte reads per id
 SAMPLERS = {"cpu": ("hop-by-hop", "fused-map", "fastsample"), "cuda": ("fused-map", "fastsample")}
-# Of equals the first is advised: on a CPU the plainer; on a GPU the one that hides the host's
-# launches, which no phase by itself has in its time.
+# Of equal estimates the first is advised: on a CPU the simpler schedule; on a GPU the one that
+# hides the host's kernel launches, which the time of a single phase does not include.
 SCHEDULES = {"cpu": ("serial", "prefetch"), "cuda": ("prefetch", "serial")}
 STEPS: dict[str, dict[str, str]] = {"cpu": {}, "cuda": {"schedule.step": GRAPH}}
 SAMPLE, MEMORY_IO, COMPUTE = PHASES
+OptionValue = str | int | float  # of an option ``-o SYSTEM.PATH=VALUE``
 
 
 @dataclass(frozen=True)
 class Store:
-    """A feature store, with the order that it is for; ``policy`` is its cache's, "" without one."""
+    """A feature store and the batch order to use with it; ``policy`` "": without a cache."""
 
     name: str
     order: str = "as-drawn"
@@ -59,27 +59,27 @@ class Choice:
     store: Store
     schedule: str
 
-    def settings(self, ratio: float, device: str) -> dict[str, Any]:
-        """As ``-o SYSTEM.PATH=VALUE`` has them; ``ratio`` is a cache's."""
+    def settings(self, ratio: float, device: str) -> dict[str, OptionValue]:
+        """Options by path, as for ``-o SYSTEM.PATH=VALUE``; ``ratio`` is the size of a cache."""
         store = self.store
-        found: dict[str, Any] = {
+        options: dict[str, OptionValue] = {
             "sampler": self.sampler, "features": store.name, "order": store.order,
             "schedule": self.schedule, **STEPS[device],
         }  # fmt: skip
         if store.name == "window":
-            found["features.window"] = WINDOW
+            options["features.window"] = WINDOW
         if store.policy:
-            at = "features"
+            prefix = "features"
             if store.name != "cache":
-                found["features.table"] = "cache"
-                at = "features.table"
-            found |= {f"{at}.policy": store.policy, f"{at}.ratio": ratio}
-        return found
+                options["features.table"] = "cache"
+                prefix = "features.table"
+            options |= {f"{prefix}.policy": store.policy, f"{prefix}.ratio": ratio}
+        return options
 
 
 @dataclass(frozen=True)
 class Term:
-    """Work of a batch: ``amount`` at ``rate`` a second, in ``unit``."""
+    """Work of a batch: ``amount`` of ``unit`` prefix ``rate`` per second."""
 
     phase: str
     what: str
@@ -89,14 +89,17 @@ class Term:
 
     @property
     def seconds(self) -> float:
-        """A batch."""
+        """Seconds per batch."""
         return self.amount / self.rate
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the model expects: ``phases`` seconds a batch by themselves, ``batch_s`` what a batch
-    adds to an epoch, ``first_s`` what its first one adds besides, ``epoch_s`` the epoch."""
+    """Estimated times of a choice, in seconds.
+
+    ``phases``: each phase of a batch, run serially. ``batch_s``: an epoch's time per batch.
+    ``first_s``: additional time of the first batch. ``epoch_s``: the whole epoch.
+    """
 
     choice: Choice
     terms: tuple[Term, ...]
@@ -107,10 +110,9 @@ class Estimate:
 
 
 def choices(facts: Facts, device: str) -> list[Choice]:
-    """What is compared, at most 24; of equals the first is advised.
+    """List the choices to compare, prefix most 24; the first of equal estimates is advised.
 
-    A GPU whose memory has room for the whole table (``ratio`` 1) takes it; without room for any of
-    it (0) there are no caches.
+    ``ratio`` 1 puts the whole feature table in GPU memory; ``ratio`` 0 excludes caches.
     """
     stores = STORES[device]
     if device == "cuda" and facts.ratio >= 1:
@@ -126,80 +128,82 @@ def choices(facts: Facts, device: str) -> list[Choice]:
 
 
 def terms(choice: Choice, facts: Facts, rates: Rates) -> list[Term]:
-    """The work of a mean batch."""
-    found = [
+    """List the work of a mean batch."""
+    batch_terms = [
         Term(SAMPLE, "edges sampled", facts.edges, "edges", rates.sample[choice.sampler]),
         *_fetching(choice.store, facts, rates),
         Term(COMPUTE, "training steps", 1, "batches", rates.step),
     ]
-    return [term for term in found if term.amount > 0]
+    return [term for term in batch_terms if term.amount > 0]
 
 
 def _fetching(store: Store, facts: Facts, rates: Rates) -> list[Term]:
-    there, lacking, ways = _rows(store, facts)
+    on_device, fetched, description = _rows(store, facts)
     size = facts.row_bytes
     fetch = rates.fetch_union if store.name == "window" else rates.fetch
-    found = [
-        Term(MEMORY_IO, ways, lacking * size, "B", fetch),
-        Term(MEMORY_IO, "rows read where they are", there * size, "B", rates.there),
+    io_terms = [
+        Term(MEMORY_IO, description, fetched * size, "B", fetch),
+        Term(MEMORY_IO, "rows read from device memory", on_device * size, "B", rates.there),
     ]
     if store.name in LOOKUPS:
         reads = LOOKUPS[store.name] * facts.rows
-        found.append(Term(MEMORY_IO, "look-ups of ids", reads, "reads", rates.words))
+        io_terms.append(Term(MEMORY_IO, "lookups of ids", reads, "reads", rates.words))
     if store.name == "window" and store.policy:
         reads = LOOKUPS["cache"] * facts.union * facts.rows
-        found.append(Term(MEMORY_IO, "look-ups in the cache", reads, "reads", rates.words))
+        io_terms.append(Term(MEMORY_IO, "lookups in the cache", reads, "reads", rates.words))
     if store.order == "greedy":
-        found.append(Term(MEMORY_IO, "ids put in order", facts.rows, "ids", rates.order))
-    return found
+        io_terms.append(Term(MEMORY_IO, "ids reordered", facts.rows, "ids", rates.order))
+    return io_terms
 
 
 def _rows(store: Store, facts: Facts) -> tuple[float, float, str]:
-    """Rows of a batch that are read on the device, and those that are fetched, and what these are.
+    """Rows per batch read from device memory, rows per batch fetched, and a label of the latter.
 
-    A window's rows are fetched once, into what every batch's are then copied from.
+    A window's rows are fetched once into a buffer; each batch's rows are copied from it.
     """
     n = facts.rows
     if store.name == "gpu":
         return n, 0.0, ""
     if store.name == "cache":
         hit = facts.hits(store.policy)
-        return n * hit, n * (1 - hit), "rows that the cache lacks"
+        return n * hit, n * (1 - hit), "cache misses"
     if store.name == "match":
         kept = facts.kept_greedy if store.order == "greedy" else facts.kept_drawn
-        return n * kept, n * (1 - kept), "rows that the last batch lacks"
+        return n * kept, n * (1 - kept), "rows not in the previous batch"
     if store.name == "window":
         once = n * facts.union
         if not store.policy:
-            return n, once, "rows of a window, once"
+            return n, once, "rows of a window, fetched once"
         missed = facts.union_missed
-        return n + once * (1 - missed), once * missed, "rows of a window that the cache lacks, once"
+        return n + once * (1 - missed), once * missed, "cache misses of a window, fetched once"
     return 0.0, n, "rows"
 
 
 def estimate(
     choice: Choice, facts: Facts, rates: Rates, device: str, threads: int = 0, cores: int = 1
 ) -> Estimate:
-    """An epoch by a choice on a device; on a CPU of ``threads`` (0: all) of ``cores``."""
-    made = terms(choice, facts, rates)
-    alone = {p: sum(t.seconds for t in made if t.phase == p) for p in PHASES}
-    added = sum(alone.values())
-    batch_s = added
+    """Estimate an epoch of a choice; on a CPU with ``threads`` (0: all) of ``cores``."""
+    batch_terms = terms(choice, facts, rates)
+    serial_s = {p: sum(t.seconds for t in batch_terms if t.phase == p) for p in PHASES}
+    serial_sum_s = sum(serial_s.values())
+    batch_s = serial_sum_s
     if choice.schedule == "prefetch":
         cell = Cell(
             "advise", "", facts.graph, "", device=device, threads=threads,
             recipe={"sampler": {"name": choice.sampler, "topology": "gpu"}},
         )  # fmt: skip
-        bound = least(cell, alone, choice.store.name != "gpu", cores)
-        assert bound is not None  # of a whole training, all phases of which take time
+        bound = least(cell, serial_s, choice.store.name != "gpu", cores)
+        assert bound is not None  # all phases of a training take time
         batch_s = bound
-    first_s = added - batch_s
-    return Estimate(choice, tuple(made), alone, batch_s, first_s, facts.batches * batch_s + first_s)
+    first_s = serial_sum_s - batch_s
+    return Estimate(
+        choice, tuple(batch_terms), serial_s, batch_s, first_s, facts.batches * batch_s + first_s
+    )
 
 
 def ranked(
     facts: Facts, rates: Rates, device: str, threads: int = 0, cores: int = 1
 ) -> list[Estimate]:
-    """All choices, the one that is advised first."""
-    found = [estimate(c, facts, rates, device, threads, cores) for c in choices(facts, device)]
-    return sorted(found, key=lambda e: e.epoch_s)
+    """All choices, sorted by estimated epoch time."""
+    estimates = [estimate(c, facts, rates, device, threads, cores) for c in choices(facts, device)]
+    return sorted(estimates, key=lambda e: e.epoch_s)

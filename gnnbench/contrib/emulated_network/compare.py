@@ -132,7 +132,7 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
 def failed_lives(out: Path) -> int:
     """How many lives of a run failed."""
     rows = read_csv(out / "machines.csv", MachineRow)
-    return len({key_of_row(row) for row in rows if row["status"] not in ("", OK)})
+    return len({key_of_row({**row}) for row in rows if row["status"] not in ("", OK)})
 
 
 def _write(out: Path, turns: Sequence[Turn], rows: dict[tuple[Any, ...], list[Row]]) -> None:
@@ -168,7 +168,7 @@ def _begun(out: Path, record: Row) -> list[Row]:
     record |= {name: before[name] for name in kept if name in before}
     table = out / "machines.csv"
     rows = read_csv(table, MachineRow) if table.exists() else []
-    return [row for row in rows if row["status"] in ("", OK)]
+    return [{**row} for row in rows if row["status"] in ("", OK)]
 
 
 def _keep(journal: Path, lives: Collection[tuple[Any, ...]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gnnbench.analysis.doubts import NO_VERDICT
+from gnnbench.analysis.reliability import NO_VERDICT
 from gnnbench.harness.doubt import own_doubts
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.reduce.comparison import level, unsteady

@@ -40,7 +40,7 @@ def cache_curves(
     points = store.curves(noted, epoch)
     rows = needed.get(epoch, [])
     row_bytes = graph.features.shape[1] * graph.features.element_size()
-    curves = [
+    curves: list[CurveRow] = [
         {
             "policy": one.policy,
             "ratio": one.ratio,
