@@ -196,7 +196,7 @@ def test_an_epoch_that_the_consumer_gives_up(two, small_graph):
         )
         with pytest.raises(ValueError, match="enough"):
             timed(system, 1)
-        assert not schedule._owes
+        assert not schedule._is_busy
     system.trainer.step = step
     system.audit(1)
     for epoch in (4, 5):

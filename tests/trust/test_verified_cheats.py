@@ -17,12 +17,12 @@ STAGES = {
     },
     "features": {"stale-middle": "Store"},
 }  # fmt: skip
-LOOKED = "when every batch was looked at: batch [0-9]: "
+LOOKED = "when every batch was checked: batch [0-9]: "
 INCORRECT = {
     "half-the-edges": LOOKED + "hop [23]: a destination has another number of edges than min",
     "one-neighbour": LOOKED + "hop [23]: an edge was drawn twice for one destination",
     "any-neighbours": LOOKED + "hop [23]: an edge is none of the graph's",
-    "old-numbers": "when every batch was looked at it drew other edges than the reference, not so",
+    "old-numbers": "when every batch was checked it drew other edges than the reference, not so",
 }
 STALE = LOOKED + "gathered feature rows differ from the feature table"
 # products~twin has few labelled nodes: the rows of the input layer are cut at the second hop.

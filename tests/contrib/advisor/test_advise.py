@@ -141,7 +141,7 @@ def test_device_and_model_in_any_case():
 
 
 def test_sizes_that_no_memory_holds(advise):
-    with pytest.raises(HostMemoryError, match="memory is too small; take a smaller batch_size"):
+    with pytest.raises(HostMemoryError, match="memory is too small; use a smaller batch_size"):
         advise("rmat@6", "--device", "cpu", "--hidden", str(10**15))
 
 
