@@ -24,7 +24,7 @@ def cell(system, **values):
 
 def alone(row):
     found = [m.metric(row["id"], phase, m.ALONE, time) for phase, time in ALONE.items()]
-    return [*found, m.metric(row["id"], m.EPOCH, m.WALL, 0.0) | WALL]
+    return [*found, {**m.metric(row["id"], m.EPOCH, m.WALL, 0.0), **WALL}]
 
 
 ROWS = [

@@ -22,7 +22,7 @@ def cell(name, schedule, wall=3.0, features="uva", **values):
 def told(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):
     wall = m.metric(name, m.EPOCH, m.WALL, 3.0)
     return [
-        wall | dict(zip(("low", "high"), interval, strict=True)),
+        {**wall, **dict(zip(("low", "high"), interval, strict=True))},
         m.metric(name, m.EPOCH, m.BOUND, bound),
         m.metric(name, m.EPOCH, m.OF_BOUND, of_bound),
         *(
