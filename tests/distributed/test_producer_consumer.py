@@ -174,7 +174,7 @@ def test_a_producer_that_cannot_be_built_says_why(planted, small_graph):
     system = make(small_graph, settings=planted(), setup=False, **SMALL)
     system.cell.recipe["sampler"]["pick"] = "weighted_alias"
     system.schedule = system.recipe.schedule.build(system.job)
-    for call in (lambda: system.schedule.start(system.stages), lambda: system.schedule.foresee(0)):
+    for call in (lambda: system.schedule.start(None), lambda: system.schedule.foresee(0)):
         with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
             call()
     system.close()
