@@ -113,7 +113,7 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
         assert found == pytest.approx(right, rel=1e-3)
         assert counted(report)["schedule", "recaptures", ""] == 0
     assert (set(trainer._graphs) == buffers) is buffered
-    assert (trainer._memory._own is None) is buffered
+    assert (trainer._memory._own_buffer is None) is buffered
     eager.close()
     ours.close()
 

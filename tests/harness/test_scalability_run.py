@@ -47,7 +47,8 @@ def test_points_are_measured_once_and_several_gpus_refused(tmp_path, observer):
         " -o baseline.schedule=data-parallel -o baseline.schedule.ranks=2"
     )
     ids = {r["batch_size"]: r["id"] for r in (centre, small)}
-    assert run.record["sweeps"] == {
+    sweeps = reader.read_json_record(run.path)["sweeps"]
+    assert sweeps == {
         "batch_size": [
             {"values": {"batch_size": n}, "cells": [ids[n]]} for n in (4, 16)
         ],
