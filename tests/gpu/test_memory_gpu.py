@@ -28,6 +28,12 @@ def graph(tmp_path_factory):
     return load_dataset("rmat@16x12x128", root=tmp_path_factory.mktemp("rmat"))
 
 
+@pytest.fixture(autouse=True)
+def no_garbage():
+    """Free the systems of earlier tests: the peak starts at what is allocated."""
+    gc.collect()
+
+
 def look(graph, settings, system="baseline"):
     """A system after its look, its components, their most, and what a run holds on the host."""
     made = compose.make(
