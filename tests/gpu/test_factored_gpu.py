@@ -113,7 +113,7 @@ def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
     def slow(batch, rows):
         if batch.number == 0:
             tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
-            while 1 not in tasks._wanting and time.monotonic() < deadline:
+            while 1 not in tasks._share_requests and time.monotonic() < deadline:
                 time.sleep(0.01)
             tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
         step(batch, rows)
