@@ -127,6 +127,3 @@ def memory_sizes(descriptor: int) -> dict[str, int]:
 def address_of(descriptor: int) -> str:
     """Path under which other processes of the same user open shared memory of this process."""
     return f"/proc/{os.getpid()}/fd/{descriptor}"
-
-
-array_holder, told = array_sharer, memory_sizes  # until all callers use the new names

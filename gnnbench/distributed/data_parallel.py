@@ -90,8 +90,9 @@ class DataParallelPlan(SchedulePlan):
             )
         if sampler.pick == "random_walk":
             raise UnsupportedError(
-                f"schedule '{self._spec.name}' counts what ranks draw together, which no law tells"
-                f" of random walks, and {reason}; take another pick, or one of gnnbench's samplers"
+                f"schedule '{self._spec.name}' cannot count the edges that ranks share: random"
+                f" walks have no inclusion law, and {reason}; take another pick, or a sampler of"
+                " gnnbench"
             )
 
     def _check_partition(
@@ -177,8 +178,8 @@ class DataParallel(ScheduleSpec):
 
     gradients: str = option(
         FLAT,
-        "how ranks add up gradients; flat: by one all-reduce behind the way back; ddp: by torch's"
-        " DistributedDataParallel, beside it",
+        "how ranks reduce gradients; flat: one all-reduce after the backward pass; ddp: torch's"
+        " DistributedDataParallel, overlapped with it",
         WAYS,
         added=True,
     )

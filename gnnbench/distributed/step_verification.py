@@ -47,7 +47,7 @@ class StepVerification:
         """
         losses, weights = self._train(epoch, steps)
         if sorted(losses) != list(range(len(rank_losses))):
-            return f"took steps of {len(losses)} batches, and tells losses of {len(rank_losses)}"
+            return f"took steps of {len(losses)} batches, and reports losses of {len(rank_losses)}"
         if not self._difference(losses, weights, rank_losses, []):
             return ""
         others = [self._train(epoch, steps, seed) for seed in range(1, ROUNDINGS + 1)]

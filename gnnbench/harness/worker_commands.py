@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class SystemCommands:
     """The system of a worker, and what commands do with it. Answers are types of ``protocol``.
 
-    ``report_end`` tells the harness at once that an epoch's work has ended: its clock decides.
+    ``report_end`` signals the end of an epoch's work to the harness, whose clock decides.
     ``report_stuck`` answers the command in progress from any thread if the system cannot go on.
     """
 

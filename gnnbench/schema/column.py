@@ -45,7 +45,7 @@ class Record(Mapping[str, Any]):
     """
 
     __slots__ = ()
-    INHERITED_BEFORE: ClassVar[str] = ""  # own column in front of which the inherited ones stand
+    INHERITED_BEFORE: ClassVar[str] = ""  # inherited columns precede this one
 
     def __post_init__(self) -> None:
         """Replace None in text columns by the empty string."""

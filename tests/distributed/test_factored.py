@@ -127,7 +127,7 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored):
     little = losses[3] * (1 + 3e-4)
     assert "batch 4 has a loss of" in looked.fault(5, steps, [*losses[:3], little, *losses[4:]])
     half = [step for step in steps if step.number % 2]
-    assert "batches, and tells losses of 7" in looked.fault(5, half, losses)
+    assert "batches, and reports losses of 7" in looked.fault(5, half, losses)
     first = torch.cat([p.flatten() for p in looked.before[: len(list(model.parameters()))]])
     looked.after = looked.after + 0.02 * (looked.after - first)
     assert "weights 2.0% of their way off" in looked.fault(5, steps, losses)

@@ -374,7 +374,7 @@ def test_a_worker_in_doubt_leaves_no_verdict_on_either_side(life):
         if s["id"] == A.id:
             s["outer_s"] = s["wall_s"] * 1.2  # work goes on after its epochs
     found, _ = life.rows(unstable_half_width=0.0)
-    assert found["b"]["doubtful"].startswith("beside it 'a': its epochs were idle")
+    assert found["b"]["doubtful"].startswith("reference 'a': its epochs were idle")
     assert found["b"]["verdict"] == "" and found["b"]["ratio"] > 1.9
     (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b"), [])
     assert row["verdict"] == ""

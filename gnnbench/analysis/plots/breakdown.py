@@ -129,8 +129,8 @@ def _parts(row: Row, known: Metrics) -> dict[str, float]:
 def _interval(row: Row, known: Metrics) -> tuple[float, float]:
     """The 95 % interval of the wall time, or the wall time itself; seconds."""
     wall = row["epoch_wall_s"] or 0.0
-    told: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
-    low, high = told.get("low"), told.get("high")
+    wall_row: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
+    low, high = wall_row.get("low"), wall_row.get("high")
     return (wall, wall) if low is None or high is None else (low, high)
 
 

@@ -104,8 +104,8 @@ def _alone(row: Row, known: Metrics) -> dict[str, float]:
 
 def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     wall, bound = row["epoch_wall_s"], _bound(row, known)
-    told: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
-    low, high = (wall if told.get(end) is None else told[end] for end in ("low", "high"))
+    wall_row: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
+    low, high = (wall if wall_row.get(end) is None else wall_row[end] for end in ("low", "high"))
     ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4, alpha=style.paleness(row))
     end = style.interval(ax, x, wall, low, high, top)
     if bound is None:

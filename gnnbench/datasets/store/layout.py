@@ -185,6 +185,3 @@ def is_intact(folder: Path, identity: Fingerprint) -> bool:
     except (GnnbenchError, KeyError, TypeError, ValueError):
         return False
     return {k: meta.get("fingerprint", {}).get(k) for k in identity} == identity
-
-
-is_made = is_generated  # until all callers use the new name

@@ -21,7 +21,6 @@ from gnnbench.datasets.store.cast import PieceCheck, as_stored, count_rounded
 from gnnbench.datasets.store.disk import (
     BackgroundSync,
     Progress,
-    free_disk_bytes,  # noqa: F401, until all callers import it from disk
     replace_folder,
     sync_folder,
     writing_to,

@@ -24,7 +24,7 @@ def cell_doubtful(cell: Cell, pair: Pair | None, journal: JournalState, measure:
     if pair is not None and pair.reference is not None:
         reference = pair.reference
         texts = own_doubts(reference, pair, journal)
-        doubts += [f"beside it '{reference.who}': {text}" for text in texts]
+        doubts += [f"reference '{reference.who}': {text}" for text in texts]
         times = level(journal.by_trial(reference, pair), primary_metric.of(cell.until).value)
         if unsteady(times, measure):
             doubts.append(f"the time of its reference '{reference.who}' is not steady")
