@@ -79,7 +79,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Term:
-    """Work of a batch: ``amount`` of ``unit`` prefix ``rate`` per second."""
+    """Work of a batch: ``amount`` of ``unit`` at ``rate`` per second."""
 
     phase: str
     what: str
@@ -110,7 +110,7 @@ class Estimate:
 
 
 def choices(facts: Facts, device: str) -> list[Choice]:
-    """List the choices to compare, prefix most 24; the first of equal estimates is advised.
+    """List the choices to compare, at most 24; the first of equal estimates is advised.
 
     ``ratio`` 1 puts the whole feature table in GPU memory; ``ratio`` 0 excludes caches.
     """
@@ -143,7 +143,7 @@ def _fetching(store: Store, facts: Facts, rates: Rates) -> list[Term]:
     fetch = rates.fetch_union if store.name == "window" else rates.fetch
     io_terms = [
         Term(MEMORY_IO, description, fetched * size, "B", fetch),
-        Term(MEMORY_IO, "rows read from device memory", on_device * size, "B", rates.there),
+        Term(MEMORY_IO, "rows read from memory", on_device * size, "B", rates.there),
     ]
     if store.name in LOOKUPS:
         reads = LOOKUPS[store.name] * facts.rows

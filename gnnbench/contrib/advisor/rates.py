@@ -144,6 +144,6 @@ def _union_rate(
 
 
 def _seconds(run: Callable[[], object], device: torch.device) -> float:
-    """Seconds, the median of some turns after a first probe."""
+    """Median seconds of ``REPEATS`` runs after a warm-up run."""
     run()
     return statistics.median(timed(run, device)[1] for _ in range(REPEATS))

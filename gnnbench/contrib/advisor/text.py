@@ -67,7 +67,7 @@ def _advised(advice: Advice, best: Estimate) -> Iterator[str]:
 def _section(title: str, entries: Iterator[tuple[str, str]]) -> Iterator[str]:
     yield title
     for key, value in entries:
-        yield f"  {key:30}{value}"
+        yield f"  {key:29} {value}"
 
 
 def _facts(f: Facts, device: str) -> Iterator[tuple[str, str]]:
@@ -78,7 +78,7 @@ def _facts(f: Facts, device: str) -> Iterator[tuple[str, str]]:
     yield "batches of an epoch", f"{f.batches:.2f}; {f.looked} inspected"
     yield "mean batch", f"{f.rows:,.0f} rows, {f.edges:,.0f} edges"
     share = percent(f.footprint / f.nodes)
-    yield "distinct rows of all inspected", f"{f.footprint:,} ({share} of all nodes)"
+    yield "distinct rows inspected", f"{f.footprint:,} ({share} of all nodes)"
     yield "match degree, all pairs", percent(f.match_degree)
     kept = f"{percent(f.kept_drawn)} default order, {percent(f.kept_greedy)} greedy"
     yield "rows in the previous batch", kept
@@ -98,7 +98,7 @@ def _facts(f: Facts, device: str) -> Iterator[tuple[str, str]]:
 
 
 def _rates(r: Rates) -> Iterator[tuple[str, str]]:
-    yield "rows read from device memory", number(r.there, "B") + "/s"
+    yield "rows read from memory", number(r.there, "B") + "/s"
     yield "random 4-byte reads", number(r.words, "reads") + "/s"
     yield "rows fetched", number(r.fetch, "B") + "/s"
     yield "rows of a union fetched", number(r.fetch_union, "B") + "/s"

@@ -73,7 +73,7 @@ def test_every_number_is_printed(text):
     assert "advised for system 'best'; estimated epoch:" in text
     for words in (
         "in-degree: mean, most, none", "mean batch", "match degree, all pairs",
-        "hits of degree at 0.1", "hits of presc#1 at 0.5", "rows read from device memory",
+        "hits of degree at 0.1", "hits of presc#1 at 0.5", "rows read from memory",
         "random 4-byte reads", "rows fetched", "sampling, fastsample", "serial phases",
         "next of 24 choices",
     ):  # fmt: skip
