@@ -1,4 +1,4 @@
-// Faults as sentences: the one place where they are told.
+// Converts faults to error messages; no other file does.
 #pragma once
 
 #include "bindings/checks.h"
@@ -6,9 +6,9 @@
 
 namespace gnnbench {
 
-// Throws the first of the faults; returns where there is none, or where there is only more room
-// needed. `seeds_name` is the argument that holds the destinations.
-inline void tell(FaultAt found, int64_t num_nodes, const char* seeds_name = "seeds") {
+// Throws the first fault in bit order. Returns where there is none, or where only a capacity was
+// too small. `seeds_name` is the argument that holds the destinations.
+inline void throw_on_fault(FaultAt found, int64_t num_nodes, const char* seeds_name = "seeds") {
   const Fault faults = found.fault;
   if (has(faults, Fault::kBadSeed)) {
     fail(seeds_name, " holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
@@ -31,8 +31,8 @@ inline void tell(FaultAt found, int64_t num_nodes, const char* seeds_name = "see
   }
 }
 
-inline void tell(Fault faults, int64_t num_nodes, const char* seeds_name = "seeds") {
-  tell(FaultAt{faults}, num_nodes, seeds_name);
+inline void throw_on_fault(Fault faults, int64_t num_nodes, const char* seeds_name = "seeds") {
+  throw_on_fault(FaultAt{faults}, num_nodes, seeds_name);
 }
 
 // kBadSeed, where the id and its place are known.

@@ -162,7 +162,7 @@ void rows() {
   expect(!(Csc{negative, kIndices, 1, 14}).read_row(0, row), "an offset before indices");
   expect(!(Csc{kIndptr, kIndices, 6, 13}).read_row(5, row), "an offset behind indices");
   expect(!(Csc{large, kIndices, 1, int64_t{1} << 40}).read_row(0, row), "a row beyond the draws");
-  expect(row.begin == -1 && row.degree == 9, "a row that is not sound is left alone");
+  expect(row.begin == -1 && row.degree == 9, "a row that is not valid is left alone");
   expect(kGraph.has_node(0) && kGraph.has_node(5), "nodes");
   expect(!kGraph.has_node(6) && !kGraph.has_node(-1), "ids that are no nodes");
 }
@@ -250,7 +250,8 @@ void versions() {
   expect(last.is_current(last.claim(INT32_MAX)), "the largest id in the last version");
   std::vector<uint64_t> full(3, last.named(7, 0));
   uint32_t at = 0;
-  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kNoRoom, "a table that is full");
+  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kTableFull,
+         "a table that is full");
 }
 
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,

@@ -62,7 +62,7 @@ int main() {
       throw;
     }
     left.store(-1);
-    expect(found.fault == gnnbench::Fault::kNone, "a sound batch has no fault");
+    expect(found.fault == gnnbench::Fault::kNone, "a valid batch has no fault");
     return sampler.counts().processed;
   };
 

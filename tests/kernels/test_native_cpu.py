@@ -11,7 +11,7 @@ from kept import NATIVE, compiled
 @pytest.mark.parametrize(
     ("source", "parts", "line"),
     [
-        ("test_arena.cpp", ["arena.cpp"], "ok   a large piece takes the room of others"),
+        ("test_workspace.cpp", ["workspace.cpp"], "ok   a large piece takes the room of others"),
         ("test_team.cpp", ["team.cpp"], "ok   a step ends when all of its workers do"),
         (
             "test_gather.cpp",

@@ -13,7 +13,7 @@ from kept import NATIVE, compiled
     [
         ("test_headers.cpp", "ok   floyd 9 of 20"),
         ("test_headers.cpp", "ok   places in a set"),
-        ("test_rooms.cpp", "ok   one hop more fits each time"),
+        ("test_capacity.cpp", "ok   one hop more fits each time"),
     ],
 )
 def test_shared_headers_do_as_they_say(source: str, line: str) -> None:

@@ -86,7 +86,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor(a!) dense_map, int[] capacity) -> Tensor[]");
 
   // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier
-  // is cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
+  // is cumulative. variant 'persistent', 'fusion' or, invalid, 'as_printed'; fetch_size 1 to 32;
   // hubs 'split' (all workers share a long row's draws, on a GPU and not as printed) or 'whole';
   // worker 'warp' or, with hubs whole, 'block', of a GPU; capacity: (tasks, edges) to allocate for,
   // or empty. The last tensor of the answer, int64 [8] on the CPU: those two as taken, tasks

@@ -42,8 +42,8 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   task.at_hop(0);
   Scratch<Row> rows(known);
   Scratch<int64_t> starts(num_chunks(known, fused_rows(task.draws.fanout)));
-  tell(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
-       csc.num_nodes);
+  throw_on_fault(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
+                 csc.num_nodes);
   Undo forget_nodes([&] {
     for (int64_t i = 0; i < nodes.numel(); ++i) maps.map().clear(data<const Id>(nodes)[i]);
   });
@@ -73,7 +73,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     }
     maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);
     if (h == 0) {
-      tell(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
+      throw_on_fault(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
     }
     if (!task.walks()) {
       indptr = empty_cpu(n + 1, ScalarType::Int);
@@ -102,7 +102,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
                            data<int32_t>(indices),
                            task.with_positions && !task.walks() ? data<int64_t>(carried) : nullptr};
     trace_mark(Stage::kPrepare, static_cast<int>(h));
-    tell(fused_sample(maps.map(), hop), csc.num_nodes);
+    throw_on_fault(fused_sample(maps.map(), hop), csc.num_nodes);
     trace_mark(Stage::kPick, static_cast<int>(h));
 
     FusedNext<Id> next{};
@@ -120,7 +120,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     Scratch<int64_t> sums(num_chunks(num_next, fused_rows(next.draws.fanout)));
     next.rows = next_rows.ptr;
     next.sums = sums.ptr;
-    tell(fused_settle(maps.map(), hop, next), csc.num_nodes);
+    throw_on_fault(fused_settle(maps.map(), hop, next), csc.num_nodes);
     trace_mark(Stage::kIdMap, static_cast<int>(h));
 
     nodes = named;

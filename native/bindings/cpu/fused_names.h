@@ -20,7 +20,7 @@ Renamed fused_names(const Csc<Id>& csc, const Id* dst, int64_t num_dst, bool che
   const int64_t slots = fused_map_slots(num_dst + std::min(num_neighbors, unknown));
   const Scratch<uint8_t> memory(slots * kFusedMapSlotBytes<Id>);
   const FusedMap<Id> map = new_fused_map(memory.ptr, slots, dst, check ? 0 : num_dst);
-  if (check) tell(fused_seeds(map, dst, num_dst), csc.num_nodes);
+  if (check) throw_on_fault(fused_seeds(map, dst, num_dst), csc.num_nodes);
 
   ClaimPool<Id> pool(blocks);
   Tensor local = empty_cpu(num_neighbors, ScalarType::Int);
@@ -32,7 +32,7 @@ Renamed fused_names(const Csc<Id>& csc, const Id* dst, int64_t num_dst, bool che
   hop.workers = workers;
   hop.claims = &pool.claims;
   hop.indices = data<int32_t>(local);
-  if (num_neighbors > 0) tell(fused_sample(map, hop), csc.num_nodes);
+  if (num_neighbors > 0) throw_on_fault(fused_sample(map, hop), csc.num_nodes);
 
   FusedNext<Id> next{};
   next.last = true;  // the next hop's map is another
@@ -40,7 +40,7 @@ Renamed fused_names(const Csc<Id>& csc, const Id* dst, int64_t num_dst, bool che
   next.known = dst;
   Tensor src_nodes = empty_cpu(next.total, kIdType<Id>);
   next.nodes = data<Id>(src_nodes);
-  tell(fused_settle(map, hop, next), csc.num_nodes);
+  throw_on_fault(fused_settle(map, hop, next), csc.num_nodes);
   return {src_nodes, local};
 }
 

@@ -29,7 +29,7 @@ std::vector<Tensor> run(BatchTask& task, const Tensor& table, int64_t version) {
 
     const VersionedTable ids = versioned_table(data<int64_t>(table), table.numel(), version);
     if (h == 0 && versioned_seeds(ids, data<const Id>(nodes), known) >= 0) {
-      tell(Fault::kRepeatedSeed, csc.num_nodes);
+      throw_on_fault(Fault::kRepeatedSeed, csc.num_nodes);
     }
     Tensor local = empty_cpu(edges, ScalarType::Int);
     const Scratch<uint8_t> fresh(edges);

@@ -43,7 +43,7 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
   if (count.fault == Fault::kBadSeed) {
     fail_bad_seed(dst[count.where], count.where, csc.num_nodes, dst_name);
   }
-  if (count.fault != Fault::kNone) tell({count.fault, dst[count.where]}, csc.num_nodes);
+  if (count.fault != Fault::kNone) throw_on_fault({count.fault, dst[count.where]}, csc.num_nodes);
   if (count.edges > INT32_MAX) fail_hop_edges(draws.hop, count.edges);
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
   const int hop = static_cast<int>(draws.hop);
@@ -53,8 +53,8 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
     const Scratch<uint32_t> visits(count.edges);
     trace_mark(Stage::kPrepare, hop);
     int32_t* offsets = data<int32_t>(indptr);
-    tell(walk_hop(csc, dst, n, draws, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets),
-         csc.num_nodes);
+    throw_on_fault(walk_hop(csc, dst, n, draws, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets),
+                   csc.num_nodes);
     HopEdges out{indptr, empty_cpu(offsets[n], kIdType<Id>), empty_cpu(0, ScalarType::Long),
                  empty_cpu(offsets[n], ScalarType::Float)};
     compact_walks(n, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets, data<Id>(out.neighbors),
@@ -67,9 +67,10 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
                empty_cpu(with_positions ? count.edges : 0, ScalarType::Long),
                empty_cpu(0, ScalarType::Float)};
   trace_mark(Stage::kPrepare, hop);
-  tell(pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(indptr),
-                data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
-       csc.num_nodes);
+  throw_on_fault(
+      pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(indptr),
+               data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
+      csc.num_nodes);
   trace_mark(Stage::kPick, hop);
   return out;
 }
@@ -93,7 +94,7 @@ Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t 
   const IdMapTask<Id> task{dst,       num_dst,   neighbors,  num_neighbors,       size,
                            table.ptr, first.ptr, starts.ptr, data<int32_t>(local)};
   const int64_t num_src = id_map_insert(task);
-  if (num_src < 0) tell(Fault::kRepeatedSeed, 0, dst_name);
+  if (num_src < 0) throw_on_fault(Fault::kRepeatedSeed, 0, dst_name);
   Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);
   id_map_finish(task, data<Id>(src_nodes));
   return {src_nodes, local};

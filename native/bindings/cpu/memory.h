@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bindings/checks.h"
-#include "cpu/common/arena.h"
 #include "cpu/common/pages.h"
+#include "cpu/common/workspace.h"
 
 namespace gnnbench {
 
@@ -66,10 +66,10 @@ T* data(const Tensor& t) {
 }
 
 // A piece for n entries; fails where n is negative or where there is not that much memory.
-inline Arena::Piece piece_of(int64_t n, size_t entry_bytes) {
-  if (n >= 0 && static_cast<uint64_t>(n) <= Arena::Piece::kLargest / entry_bytes) {
+inline Workspace::Piece piece_of(int64_t n, size_t entry_bytes) {
+  if (n >= 0 && static_cast<uint64_t>(n) <= Workspace::Piece::kLargest / entry_bytes) {
     try {
-      return Arena::Piece(static_cast<size_t>(n) * entry_bytes);
+      return Workspace::Piece(static_cast<size_t>(n) * entry_bytes);
     } catch (const std::bad_alloc&) {
     }
   }
@@ -77,10 +77,10 @@ inline Arena::Piece piece_of(int64_t n, size_t entry_bytes) {
               " bytes to work in; take a smaller batch or graph");
 }
 
-// Working memory for n entries, of the calling thread's arena.
+// Working memory for n entries, of the calling thread's workspace.
 template <class T>
 struct Scratch {
-  Arena::Piece piece;
+  Workspace::Piece piece;
   T* ptr;
   explicit Scratch(int64_t n) : piece(piece_of(n, sizeof(T))), ptr(static_cast<T*>(piece.get())) {}
 };

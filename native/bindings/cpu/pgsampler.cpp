@@ -29,7 +29,7 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
         "a hop draws more edges than the 2^31 - 1 that int32 blocks hold; take a smaller batch or ",
         "fanouts");
   }
-  tell(found, graph.num_nodes);
+  throw_on_fault(found, graph.num_nodes);
   trace_mark(Stage::kPick, kWholeBatch);
 
   const int hops = static_cast<int>(task.fanouts.size());

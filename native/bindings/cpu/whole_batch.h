@@ -15,20 +15,20 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   const void* from = seeds.data_ptr();
   const bool narrow = seeds.scalar_type() == ScalarType::Int;
   const int64_t n = seeds.numel();
-  const auto sound_seed = [&](int64_t i) {
+  const auto valid_seed = [&](int64_t i) {
     const int64_t id =
         narrow ? static_cast<const int32_t*>(from)[i] : static_cast<const int64_t*>(from)[i];
     if (id < 0 || id >= num_nodes) fail_bad_seed(id, i, num_nodes, "seeds");
     return id;
   };
   if (n > num_nodes) {  // see check_seed_count
-    for (int64_t i = 0; i < n; ++i) sound_seed(i);
+    for (int64_t i = 0; i < n; ++i) valid_seed(i);
     fail("seeds holds an id twice: it has ", n, " ids, the graph has ", num_nodes,
          " nodes; every destination must be unique");
   }
   Tensor out = empty_cpu(n, kIdType<Id>);
   Id* to = data<Id>(out);
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Id>(sound_seed(i));
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Id>(valid_seed(i));
   return out;
 }
 

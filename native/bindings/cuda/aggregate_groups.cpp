@@ -1,7 +1,7 @@
 #include <tuple>
 
 #include "bindings/cuda/block_args.h"
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "cuda/aggregate/groups.h"
 
 namespace gnnbench::cuda {

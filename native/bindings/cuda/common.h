@@ -99,7 +99,7 @@ class OnDevice {
       int64_t bytes =
           static_cast<int64_t>(aoti_torch_dtype_element_size(static_cast<int32_t>(type)));
       for (const int64_t size : sizes) bytes = product_of_sizes(bytes, size, "a tensor");
-      tell_if_full(bytes);
+      throw_if_out_of_memory(bytes);
     }
     STABLE_TORCH_ERROR_CODE_CHECK(status);
     return Tensor(tensor);
@@ -108,7 +108,7 @@ class OnDevice {
  private:
   // The stable interface loses what an allocation failed of. On a device that still answers it is
   // room: the device's own, or what the process may take of it.
-  void tell_if_full(int64_t bytes) const {
+  void throw_if_out_of_memory(int64_t bytes) const {
     size_t free_bytes = 0, total = 0;
     cudaGetLastError();
     if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) return;

@@ -1,8 +1,8 @@
 // What fused_map and fastsample share on the host's side: memory, the one wait, the answer.
 //
-// Nothing is known of a batch's sizes when its kernels are enqueued but the rooms that it is given
-// (gnnbench/rooms.h). What it works with is one allocation that torch has back when the call
-// returns, so that batch after batch has the same, warm memory:
+// Nothing is known of a batch's sizes when its kernels are enqueued but the capacities allocated
+// for it (gnnbench/capacity.h). What it works with is one allocation that torch has back when the
+// call returns, so that batch after batch has the same, warm memory:
 //
 //   | states | tiles | table |
 //     zeros    zeros   0xFF
@@ -15,9 +15,9 @@
 //   | nodes |                                             ids, each hop's a prefix
 //
 // (with the frontier 'new' one CSC of all hops). Where a capacity is given, a quarter above what
-// batches took, these are as large as their rooms, and the kernels write there. A first batch's
-// rooms are a guess, far too large: it is drawn into scratch, the sizes come through the mailbox,
-// the answer is allocated to its own size, and one kernel behind the last copies it.
+// batches took, the tensors have that size and the kernels write to them. A first batch's capacity
+// is a guess, far too large. So its kernels write to scratch, a notification returns the sizes, the
+// result is allocated to its own size, and one more kernel copies it.
 #pragma once
 
 #include <string>
@@ -25,11 +25,11 @@
 
 #include "bindings/cuda/stages.h"
 #include "cuda/fused_map/fused.h"
-#include "gnnbench/rooms.h"
+#include "gnnbench/capacity.h"
 
 namespace gnnbench::cuda {
 
-// A batch as asked for, checked.
+// The requested batch, validated.
 struct FusedRequest {
   FusedRequest(const char* op, const Tensor& indptr, const Tensor& indices, const Tensor& seeds,
                const std::vector<int64_t>& fanouts, const std::string& pick,
@@ -51,7 +51,7 @@ struct FusedRequest {
   uint32_t batch = 0;
   const int64_t* place = nullptr;
   int32_t* dense = nullptr;
-  const Tensor* state = nullptr;  // of the batches asked, see fused_sample_asked
+  const Tensor* state = nullptr;  // of asynchronous submissions, see fused_sample_async
   uint32_t version = 0;           // of its table
 };
 
@@ -70,7 +70,7 @@ std::vector<Tensor> fused_sample_padded(const FusedRequest& request);
 //
 // The answer is one number, the bytes that the state must have, where it has fewer: then nothing
 // was done. int64 ids and more than kMostVersionedNodes nodes are drawn in scratch that is cleared.
-std::vector<Tensor> fused_sample_asked(FusedRequest& request, int64_t* numbers, const Tensor& state,
+std::vector<Tensor> fused_sample_async(FusedRequest& request, int64_t* numbers, const Tensor& state,
                                        uint32_t version);
 
 }  // namespace gnnbench::cuda

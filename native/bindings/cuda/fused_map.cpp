@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "bindings/cuda/fused_batch.h"
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/fault.h"
 #include "cuda/common/copies.h"
 #include "gnnbench/fused_entry.h"
@@ -41,7 +41,7 @@ std::vector<Tensor> fused_map_padded_cuda(Tensor indptr, Tensor indices, Tensor 
   return fused_sample_padded(request);
 }
 
-// Sizes go to locked memory of the host; see fused_sample_asked.
+// Sizes go to locked memory of the host; see fused_sample_async.
 std::vector<Tensor> fused_map_asked_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                          std::vector<int64_t> fanouts, std::string pick,
                                          std::vector<Tensor> tables, std::vector<int64_t> walk,
@@ -65,23 +65,23 @@ std::vector<Tensor> fused_map_asked_cuda(Tensor indptr, Tensor indices, Tensor s
     fail("version must be between 1 and ", kLastFusedVersion, ", it is ", version);
   }
   auto* numbers = const_cast<int64_t*>(request.on.pointer<int64_t>(sizes, "sizes"));
-  return fused_sample_asked(request, numbers, state, static_cast<uint32_t>(version));
+  return fused_sample_async(request, numbers, state, static_cast<uint32_t>(version));
 }
 
 }  // namespace
 
 template <class Id>
 FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<Tensor>& neighbors,
-                       int64_t node_room, const char* dst_name, const HopEdges* drawn,
+                       int64_t max_nodes, const char* dst_name, const HopEdges* drawn,
                        int64_t num_nodes) {
   const int64_t hops = static_cast<int64_t>(neighbors.size());
-  const int64_t slots = fused_slots(node_room);
+  const int64_t slots = fused_slots(max_nodes);
   const int64_t bytes = (fused_table_bytes<Id>(slots) + 15) / 16 * 16;
   Scratch scratch;
   const size_t control =
       scratch.add<char>(sizeof(FusedControl) + static_cast<size_t>(hops) * sizeof(FusedState));
   const size_t table = scratch.add<char>(bytes);
-  const size_t nodes_at = scratch.add<Id>(node_room);
+  const size_t nodes_at = scratch.add<Id>(max_nodes);
   scratch.allocate(on);
   Id* const nodes = scratch.at<Id>(nodes_at);
   FusedNamed out{Tensor{}, {}, false};
@@ -90,20 +90,20 @@ FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<
     out.local.push_back(on.empty({t.numel()}, ScalarType::Int));
     names.push_back({data<const Id>(t), data<int32_t>(out.local.back()), t.numel()});
   }
-  Mailbox& box = Mailbox::of(on);
+  NotificationBuffer& box = NotificationBuffer::of(on);
   fused_id_map(on.launch(), Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(), names.data(),
                static_cast<uint32_t>(hops), FusedTable{scratch.at<void>(table), slots, nullptr, 0},
                scratch.at<FusedControl>(control),
                FusedClear{scratch.at<char>(control), static_cast<int64_t>(table - control),
                           scratch.at<char>(table), bytes},
-               nodes, node_room, drawn == nullptr ? nullptr : drawn->faults,
+               nodes, max_nodes, drawn == nullptr ? nullptr : drawn->faults,
                box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
   Fault faults = static_cast<Fault>(sizes[2 * hops]);
   if (drawn == nullptr && has(faults, Fault::kBadSeed)) {
     faults = Fault::kNegativeId;  // there is no graph to be outside
   }
-  tell(faults, num_nodes, dst_name);
+  throw_on_fault(faults, num_nodes, dst_name);
   if (faults != Fault::kNone) return out;
   const int64_t found = hops > 0 ? sizes[2 * (hops - 1)] : dst.numel();
   out.src_nodes = on.empty({found}, kIdType<Id>);

@@ -2,7 +2,7 @@
 // synchronisations a hop (its edges, its nodes), none beside them.
 #include "cuda/gnnlab/gnnlab.h"
 
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/cuda/whole_batch.h"
 #include "bindings/fault.h"
 #include "bindings/gnnlab_args.h"
@@ -44,9 +44,9 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  const int64_t* const told = read_numbers(on, {hop.ranks + n, 2});
-  const int64_t fresh = told[0];
-  tell(static_cast<Fault>(told[1]), num_nodes);
+  const int64_t* const numbers = read_numbers(on, {hop.ranks + n, 2});
+  const int64_t fresh = numbers[0];
+  throw_on_fault(static_cast<Fault>(numbers[1]), num_nodes);
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);
   copy_all(launch, {place(known, 0, nodes)});
   versioned_finish(launch, hop, data<Id>(nodes));

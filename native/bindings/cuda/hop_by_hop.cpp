@@ -1,7 +1,7 @@
 // A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
 // synchronisations a hop (its edges, its nodes), none beside them, whichever id map it is.
 #include "bindings/cuda/whole_batch.h"
-#include "gnnbench/rooms.h"
+#include "gnnbench/capacity.h"
 
 namespace gnnbench::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
 #include "cuda/common/scan.h"
@@ -30,9 +30,9 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
   // Host synchronisation, one a map: the number of nodes sizes src_nodes.
-  const int64_t* const told = read_numbers(on, {scratch.ranks + n, 2});
-  const int64_t num_src = told[0];
-  tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
+  const int64_t* const numbers = read_numbers(on, {scratch.ranks + n, 2});
+  const int64_t num_src = numbers[0];
+  throw_on_fault(static_cast<Fault>(numbers[1]), num_nodes, dst_name);
 
   Renamed out{on.empty({num_src}, kIdType<Id>), on.empty({items.num_neighbors}, ScalarType::Int)};
   id_map_finish(launch, items, scratch, data<Id>(out.src_nodes), data<int32_t>(out.local));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bindings/cuda/common.h"
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/id_set_args.h"
 #include "cuda/common/scan.h"
 

@@ -14,13 +14,13 @@
 #include <optional>
 #include <vector>
 
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
 #include "bindings/pgsampler_args.h"
 #include "cuda/common/copies.h"
 #include "cuda/common/scan.h"
-#include "gnnbench/rooms.h"
+#include "gnnbench/capacity.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -99,7 +99,7 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   pgsampler_run(launch, job, schedule, worker);
   trace_mark(launch, Stage::kPick, kWholeBatch);
   pgsampler_local_ids(launch, job, a.ranks);
-  Mailbox& box = Mailbox::of(on);
+  NotificationBuffer& box = NotificationBuffer::of(on);
   post(launch, {reinterpret_cast<const int64_t*>(job.control), kWords}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
   pgsampler_offsets(launch, job, a.ranks);
@@ -191,7 +191,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
       continue;
     }
     const Fault faults = static_cast<Fault>(a->control.faults);
-    tell(faults, graph.num_nodes);
+    throw_on_fault(faults, graph.num_nodes);
     // As printed, a vertex whose task was lost is a destination all the same.
     const bool fits = faults == Fault::kNone;
     const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];

@@ -1,6 +1,6 @@
 #include "cuda/common/philox.h"
 
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 
 namespace gnnbench::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "bindings/cuda/common.h"
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/rmat_law.h"
 #include "cuda/twin/twin.h"
 

@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
 #include "cuda/common/scan.h"
@@ -12,9 +12,9 @@ namespace {
 // Host synchronisation, one a hop: the number of edges sizes the outputs.
 int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const HopDraws& draws,
                    int64_t num_nodes, const char* dst_name) {
-  const int64_t* const told = read_numbers(on, {offsets + n, 2});
-  const int64_t edges = told[0];
-  tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
+  const int64_t* const numbers = read_numbers(on, {offsets + n, 2});
+  const int64_t edges = numbers[0];
+  throw_on_fault(static_cast<Fault>(numbers[1]), num_nodes, dst_name);
   if (edges > INT32_MAX) fail_hop_edges(draws.hop, edges);
   return edges;
 }
@@ -88,8 +88,8 @@ Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, cons
   const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
-  // Host synchronisation: alone, the operator must tell a broken graph before it returns.
-  tell(static_cast<Fault>(*read_numbers(on, {e.faults, 1})), graph.num_nodes, "dst");
+  // Host synchronisation: alone, the operator must report a broken graph before it returns.
+  throw_on_fault(static_cast<Fault>(*read_numbers(on, {e.faults, 1})), graph.num_nodes, "dst");
   return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 

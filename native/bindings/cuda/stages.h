@@ -52,16 +52,16 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
 
 // What Fused-Map's kernels alone make of the neighbours of several hops.
 struct FusedNamed {
-  Tensor src_nodes;           // ids; undefined where `node_room` was too small
+  Tensor src_nodes;           // ids; undefined where `max_nodes` was too small
   std::vector<Tensor> local;  // int32, by hop
   bool fits;
 };
 
-// One table for all hops, room for `node_room` nodes. Waits for the device once; `drawn`, where
+// One table for all hops, room for `max_nodes` nodes. Waits for the device once; `drawn`, where
 // given, drew the neighbours and has its faults told by it.
 template <class Id>
 FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<Tensor>& neighbors,
-                       int64_t node_room, const char* dst_name, const HopEdges* drawn,
+                       int64_t max_nodes, const char* dst_name, const HopEdges* drawn,
                        int64_t num_nodes);
 
 }  // namespace gnnbench::cuda

@@ -1,4 +1,4 @@
-// What the workers of a pass found wrong: the fault, or the exception, of the one who told first.
+// The first fault or exception that a worker of a pass reported.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,18 @@ namespace gnnbench {
 
 class FaultBox {
  public:
-  void tell(FaultAt fault) {
-    if (!told_.exchange(true)) fault_ = fault;
+  void report(FaultAt fault) {
+    if (!reported_.exchange(true)) fault_ = fault;
   }
-  void tell(Fault fault, int64_t node = -1) { tell(FaultAt{fault, node}); }
+  void report(Fault fault, int64_t node = -1) { report(FaultAt{fault, node}); }
 
   // To be called while an exception is handled.
-  void tell_exception() noexcept {
-    if (!told_.exchange(true)) thrown_ = std::current_exception();
+  void report_exception() noexcept {
+    if (!reported_.exchange(true)) thrown_ = std::current_exception();
   }
 
   // Whether work is in vain.
-  bool any() const { return told_.load(std::memory_order_relaxed); }
+  bool any() const { return reported_.load(std::memory_order_relaxed); }
 
   // Once all workers are done; throws what a worker did.
   FaultAt get() const {
@@ -30,7 +30,7 @@ class FaultBox {
   }
 
  private:
-  std::atomic<bool> told_{false};
+  std::atomic<bool> reported_{false};
   FaultAt fault_;
   std::exception_ptr thrown_;
 };

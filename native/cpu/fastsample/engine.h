@@ -236,7 +236,7 @@ FaultAt sample_pass(const Map& map, const FusedHop<Id>& hop) {
       } else {
         fault = sample_chunk<kShared>(map, hop, claimer, begin, end, hop.starts[c]);
       }
-      if (fault != Fault::kNone) box.tell(fault);
+      if (fault != Fault::kNone) box.report(fault);
     }
   });
   return box.get();
@@ -294,7 +294,7 @@ FaultAt fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes
     for (int64_t i = begin; i < end; ++i) {
       if (i + kFusedAhead < end) __builtin_prefetch(csc.indptr + nodes[i + kFusedAhead]);
       if (!read_row(csc, draws, nodes[i], rows[i])) {
-        box.tell(Fault::kBadRow, nodes[i]);
+        box.report(Fault::kBadRow, nodes[i]);
         continue;
       }
       sum.add(i, rows[i].count);
@@ -344,7 +344,7 @@ void settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& 
     if (i + kFusedAhead < n) __builtin_prefetch(hop.csc.indptr + fresh[i + kFusedAhead]);
     Row& row = next.rows[base + i - next.first];
     if (!read_row(hop.csc, next.draws, fresh[i], row)) {
-      box.tell(Fault::kBadRow, fresh[i]);
+      box.report(Fault::kBadRow, fresh[i]);
       continue;
     }
     sum.add(base + i - next.first, row.count);

@@ -111,8 +111,8 @@ FaultAt pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& d
       }
     };
     for_row_draws(draws, dst, begin, end, needed, take, finish);
-    if (!places) box.tell(Fault::kBadTables);
-    if (!nodes) box.tell(Fault::kBadNeighbor);
+    if (!places) box.report(Fault::kBadTables);
+    if (!nodes) box.report(Fault::kBadNeighbor);
   });
   return box.get();
 }

@@ -26,7 +26,7 @@ FaultAt walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& d
       uint32_t kept =
           pick_random_walk(csc, dst[i], walk, draws.fanout, draw, tally_ids, tally_visits);
       if (kept == kBadWalk || kept == kBadWalkRow) {
-        box.tell(kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
+        box.report(kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
         kept = 0;
       }
       std::copy_n(tally_ids, kept, ids + padded);

@@ -100,7 +100,7 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   const int64_t vertex = task_vertex(word);
   CscRow row;
   if (!graph_.read_row(vertex, row)) {
-    box_.tell(Fault::kBadRow, vertex);
+    box_.report(Fault::kBadRow, vertex);
     return false;
   }
   const auto [begin, degree] = row;
@@ -108,7 +108,7 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   const bool all = takes_all(draws.spec.pick, degree, draws.fanout);
   worker.edges[draws.hop] += count;
   if (worker.edges[draws.hop] > INT32_MAX) {
-    box_.tell(Fault::kEdgesFull);
+    box_.report(Fault::kEdgesFull);
     return false;
   }
   if (count > 0 && !all) {
@@ -126,12 +126,12 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   for (uint32_t s = 0; s < count; ++s) {
     const uint32_t position = all ? s : worker.picks[s];
     if (position >= degree) {
-      box_.tell(Fault::kBadTables);
+      box_.report(Fault::kBadTables);
       return false;
     }
     const Id neighbor = graph_.indices[begin + position];
     if (!graph_.has_node(neighbor)) {
-      box_.tell(Fault::kBadNeighbor);
+      box_.report(Fault::kBadNeighbor);
       return false;
     }
     worker.neighbors.push_back(neighbor);
@@ -238,7 +238,7 @@ FaultAt TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bo
             c->sampler->work(worker, c->fetch_size);
           }
         } catch (...) {  // the others wait for tasks that this one holds
-          c->sampler->box_.tell_exception();
+          c->sampler->box_.report_exception();
         }
       },
       &context);

@@ -56,7 +56,7 @@ class TaskSampler {
               bool with_positions);
   ~TaskSampler();
 
-  // Samples all hops of unique, sound seeds. fetch_size tasks are taken at once, the first time 1.
+  // Samples all hops of unique, valid seeds. fetch_size tasks are taken at once, the first time 1.
   // as_printed: Algorithm 1 as printed, a worker being a block, which loses tasks. What a worker
   // throws ends them all and is thrown here.
   FaultAt run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed, int64_t workers);

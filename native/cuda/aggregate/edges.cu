@@ -45,13 +45,13 @@ __global__ void __launch_bounds__(kThreads)
                     int64_t num_src, int64_t num_rows, int64_t heads, int lanes_log2,
                     Real* __restrict__ out) {
   const int lanes = 1 << lanes_log2;
-  bool sound = true;
+  bool valid = true;
   const auto add = [&](int64_t row, Range edges, int64_t first, int64_t step) {
     for (int64_t i = edges.begin * heads + first; i < edges.end * heads; i += step) {
       const int64_t e = i / heads, head = i - e * heads;
       const int32_t source = __ldg(indices + e);
       const bool inside = source >= 0 && source < num_src;
-      sound = sound && inside;
+      valid = valid && inside;
       out[i] = __ldg(src + (inside ? source : 0) * heads + head) + __ldg(dst + row * heads + head);
     }
   };
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
         return false;
       },
       [&](int64_t row) { add(row, edges_of(indptr, row, num_edges), threadIdx.x, kThreads); });
-  assert(sound && "gnnbench edges: an index is outside the block");
+  assert(valid && "gnnbench edges: an index is outside the block");
 }
 
 // One value of all threads' values, the same for each of them.
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   const int within = static_cast<int>(threadIdx.x) & 31;
   const unsigned mask = lanes == 32 ? 0xffffffffu : ((1u << lanes) - 1) << (within - lane);
-  bool sound = true;
+  bool valid = true;
   const auto dots = [&](int64_t item, Range edges, int64_t number, int64_t step) {
     const int64_t head = item % heads;
     for (int64_t e = edges.begin + number * kEdges; e < edges.end; e += step * kEdges) {
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int k = 0; k < kEdges; ++k) {
         const int32_t source = e + k < edges.end ? __ldg(indices + e + k) : 0;
         const bool inside = source >= 0 && source < num_src;
-        sound = sound && inside;
+        valid = valid && inside;
         at[k] = ((inside ? source : 0) * heads + head) * packs;
       }
       for (int64_t p = lane; p < packs; p += lanes) {
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kThreads)
         dots(item, edges_of(indptr, item / heads, num_edges), threadIdx.x >> lanes_log2,
              kThreads >> lanes_log2);
       });
-  assert(sound && "gnnbench edges: an index is outside the block");
+  assert(valid && "gnnbench edges: an index is outside the block");
 }
 
 int lanes_for(int64_t values) {

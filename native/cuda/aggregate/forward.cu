@@ -23,13 +23,13 @@ __global__ void __launch_bounds__(kThreads)
   const int32_t begin = indptr[row], end = indptr[row + 1];
   assert(begin >= 0 && begin <= end && end <= num_edges && "gnnbench aggregate: indptr is broken");
   const int lanes = 1 << lanes_log2;
-  bool sound = true;
-  // A source outside the block is replaced by source 0 and clears `sound`: an assert in the loop
+  bool valid = true;
+  // A source outside the block is replaced by source 0 and clears `valid`: an assert in the loop
   // costs registers.
   const auto source_at = [&](int64_t e) {
     const int32_t source = indices[e];
     const bool inside = source >= 0 && source < num_src;
-    sound = sound && inside;
+    valid = valid && inside;
     return inside ? source : 0;
   };
   const auto weight_at = [&](int64_t e) { return kWeighted ? weights[e] : Real(1); };
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWidth; ++i) rounded.value[i] = from_sum<T>(sum[i] / divisor);
     reinterpret_cast<typename Elements<T, kWidth>::Word*>(out)[row * packs + p] = rounded.word;
   }
-  assert(sound && "gnnbench aggregate: an index is outside the block");
+  assert(valid && "gnnbench aggregate: an index is outside the block");
 }
 
 template <class T, int kWidth>

@@ -60,13 +60,13 @@ __global__ void __launch_bounds__(32 * kGroupWarps)
   const int64_t row = __ldg(rows + g);
   assert(begin >= 0 && begin <= end && end <= num_edges && row >= 0 && row < num_rows &&
          "gnnbench groups: starts or rows are broken");
-  bool sound = true;
+  bool valid = true;
   for (int64_t first = begin; first < end; first += 32) {
     const int n = end - first < 32 ? static_cast<int>(end - first) : 32;
     if (lane < n) {
       const int32_t column = __ldg(indices + first + lane);
       const bool inside = column >= 0 && column < num_src;
-      sound = sound && inside;
+      valid = valid && inside;
       columns[lane] = inside ? column : 0;
     }
     __syncwarp();
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(32 * kGroupWarps)
   if (lane < dim_workers && begin < end) {
     for (int d = lane; d < width; d += dim_workers) atomicAdd(out + row * dim + low + d, sums[d]);
   }
-  assert(sound && "gnnbench groups: an index is outside the block");
+  assert(valid && "gnnbench groups: an index is outside the block");
 }
 
 }  // namespace

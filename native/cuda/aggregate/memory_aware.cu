@@ -39,11 +39,11 @@ __global__ void memory_aware_kernel(const RowSums<T> a) {
     assert(begin >= 0 && begin <= end && end <= a.num_edges &&
            "gnnbench aggregate: indptr is broken");
   }
-  bool sound = true;
+  bool valid = true;
   const auto column_at = [&](int64_t e) {
     const int32_t found = column_of(a, e);
     const bool inside = found >= 0 && found < a.num_columns;
-    sound = sound && inside;
+    valid = valid && inside;
     return inside ? found : 0;
   };
   partial[slot] = 0;
@@ -71,7 +71,7 @@ __global__ void memory_aware_kernel(const RowSums<T> a) {
     if (a.weights == nullptr) total = static_cast<Real>(end - begin);
     a.out[row * a.dim + column] = from_sum<T>(sum * row_factor(a, end - begin, total));
   }
-  assert(sound && "gnnbench aggregate: an index is outside the block");
+  assert(valid && "gnnbench aggregate: an index is outside the block");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct RowSummer {
   uint32_t heads;
   uint32_t head[kPacks];
   Window<T> window;
-  bool sound = true;
+  bool valid = true;
 
   struct Partial {
     Real value[kPacks][kWidth];
@@ -69,7 +69,7 @@ struct RowSummer {
     return __shfl_sync(mask, value, source, lanes);
   }
 
-  // Columns from edge `first` on. One outside the block becomes column 0 and clears `sound`: an
+  // Columns from edge `first` on. One outside the block becomes column 0 and clears `valid`: an
   // assert in the loop costs registers.
   __device__ __forceinline__ void fill(int32_t first, int32_t limit) {
     window.base = first;
@@ -78,7 +78,7 @@ struct RowSummer {
     if (e >= limit) return;
     const int32_t column = column_of(a, e);
     const bool inside = column >= 0 && column < a.num_columns;
-    sound = sound && inside;
+    valid = valid && inside;
     window.column = inside ? column : 0;
     if (kWeighing == Weighing::kNone) return;
     window.edge = edge_of(a, e);

@@ -63,7 +63,7 @@ struct Items {
   int32_t column = 0, edge = 0;
   Sum<T> weight = 1;
   bool own = false;  // the lane's item is a row's own term
-  bool sound = true;
+  bool valid = true;
 
   // A line has fewer than 2^32 items. Items [first, first + lanes) below `end`; `offset` is where
   // row `row` + lane begins, if there is one.
@@ -83,7 +83,7 @@ struct Items {
     const bool add = item < end && (own || is_edge);
     column = 0;
     edge = 0;
-    sound = true;
+    valid = true;
     if (add && is_edge) {
       column = column_of(a, e);
       if (kWeighing != Weighing::kNone) edge = edge_of(a, e);
@@ -96,8 +96,8 @@ struct Items {
   // they are here.
   __device__ __forceinline__ void weigh(const RowSums<T>& a, const LaneGroup& group) {
     if ((adds >> group.lane & 1u) == 0) return;
-    sound = column >= 0 && column < a.num_columns;
-    column = sound ? column : 0;
+    valid = column >= 0 && column < a.num_columns;
+    column = valid ? column : 0;
     if (kWeighing != Weighing::kEdge) return;
     weight = own ? self_weight(a, column) : weight_of(a, edge, column);
   }

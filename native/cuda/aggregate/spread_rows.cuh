@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
   if (in_line && begin >= behind && pieces.rows != nullptr && group.lane == 0 && blockIdx.y == 0) {
     pieces.rows[chunk] = -1;
   }
-  bool sound = true;
+  bool valid = true;
 
   if (begin < behind) {
     const auto low = static_cast<uint32_t>(begin);
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
     RowSum<Real, kWidth, kPacks> sum;
 
     for (uint32_t first = low; first < high; first += static_cast<uint32_t>(group.lanes)) {
-      sound = sound && now.sound;
+      valid = valid && now.valid;
       then.find(a, group, first + group.lanes, high, next, offset);
       const int32_t after = next + __popc(then.begins);
       offset = offset_of(after);
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
       pieces.rows[chunk] = whole ? -1 : row;
     }
   }
-  assert(sound && "gnnbench aggregate: an index is outside the block");
+  assert(valid && "gnnbench aggregate: an index is outside the block");
 }
 
 // A group for a row that is cut; of more than kManyPieces kParts groups of the block add up a part

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kTunedThreads)
       }
     }
   }
-  assert(summer.sound && "gnnbench aggregate: an index is outside the block");
+  assert(summer.valid && "gnnbench aggregate: an index is outside the block");
 }
 
 template <class T, int kWidth, int kPacks, Weighing kWeighing>

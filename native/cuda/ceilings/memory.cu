@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kCeilingThreads)
   const int lanes = 1 << lanes_log2;
   const int64_t lane = thread & (lanes - 1);
   uint32_t own = 0;
-  bool sound = true;
+  bool valid = true;
   for (int64_t i = thread >> lanes_log2; i < n; i += kDepth * groups) {
     const Unit* row[kDepth];
 #pragma unroll
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kCeilingThreads)
       const int64_t at = i + d * groups;
       const int64_t id = at < n ? ids[at] : 0;
       const bool inside = id >= 0 && id < rows;
-      sound = sound && inside;
+      valid = valid && inside;
       row[d] = at < n && inside ? table + id * units : nullptr;
     }
     for (int64_t u = lane; u < units; u += lanes) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kCeilingThreads)
       for (int d = 0; d < kDepth; ++d) own += total(v[d]);
     }
   }
-  assert(sound && "gnnbench ceiling_rows: an id is outside the table");
+  assert(valid && "gnnbench ceiling_rows: an id is outside the table");
   add_words(own, sum);
 }
 

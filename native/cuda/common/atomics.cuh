@@ -1,5 +1,5 @@
 // Relaxed atomics of device scope: single words that threads of different blocks pass to one
-// another, and the faults that they tell; what one kernel asks of the caches for the next.
+// another, and the faults that they report; what one kernel asks of the caches for the next.
 #pragma once
 
 #include <cuda/atomic>
@@ -36,7 +36,7 @@ __device__ __forceinline__ void fetch_ahead(const void* at) {
 
 // Faults are or-ed into one word of the batch. Nothing is read back: it costs no register.
 template <class Word>
-__device__ __forceinline__ void tell_fault(Word* faults, Fault fault) {
+__device__ __forceinline__ void report_fault(Word* faults, Fault fault) {
   DeviceAtomic<Word>(*faults).fetch_or(static_cast<Word>(bits(fault)),
                                        ::cuda::memory_order_relaxed);
 }

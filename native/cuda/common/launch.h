@@ -1,4 +1,4 @@
-// What every launcher takes, and the one way in which CUDA errors are told.
+// What every launcher takes, and the one way in which CUDA errors are reported.
 //
 // The launchers of the CUDA library take plain pointers into device memory, no torch. Nothing
 // allocates and nothing waits for the device. `Id` is int32_t or int64_t. Scratch is given by the

@@ -1,4 +1,4 @@
-#include "cuda/common/seal.cuh"
+#include "cuda/common/publish.cuh"
 #include "cuda/fused_map/hop.cuh"
 
 namespace gnnbench::cuda {
@@ -65,30 +65,30 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   FusedState& state = job.control->states[0];
   int64_t count = job.num_seeds;
-  bool sound = true;
+  bool valid = true;
   if (job.place != nullptr) {
-    sound = job.place[2] >= 0 && job.place[2] <= count;
-    count = sound ? job.place[2] : 0;
+    valid = job.place[2] >= 0 && job.place[2] <= count;
+    count = valid ? job.place[2] : 0;
   }
   if (i == 0) {
     job.control->key = job.place ? static_cast<uint64_t>(job.place[0]) : job.key;
     job.control->batch = job.place ? static_cast<uint64_t>(job.place[1]) : job.batch;
     state.nodes = static_cast<int32_t>(count);
-    if (!sound) tell_fault(&state.faults, Fault::kBadSeed);
-    if (job.faults != nullptr) tell_fault(&state.faults, static_cast<Fault>(*job.faults));
+    if (!valid) report_fault(&state.faults, Fault::kBadSeed);
+    if (job.faults != nullptr) report_fault(&state.faults, static_cast<Fault>(*job.faults));
   }
   if (i >= count) return;
   const int64_t id = job.seeds[i];
-  sound = id >= 0 && id < job.num_nodes;
-  job.nodes[i] = static_cast<Id>(sound ? id : -1);
+  valid = id >= 0 && id < job.num_nodes;
+  job.nodes[i] = static_cast<Id>(valid ? id : -1);
   uint32_t at = 0;
-  if (!sound) {
-    tell_fault(&state.faults, Fault::kBadSeed);
+  if (!valid) {
+    report_fault(&state.faults, Fault::kBadSeed);
   } else if (job.map.enter(static_cast<Id>(id), i, &at) == kNew) {
     job.map.name(at, static_cast<Id>(id), static_cast<uint32_t>(i), true);
     if (job.indptr != nullptr) fetch_ahead(job.indptr + id);
   } else {
-    tell_fault(&state.faults, Fault::kRepeatedSeed);
+    report_fault(&state.faults, Fault::kRepeatedSeed);
   }
 }
 
@@ -110,15 +110,15 @@ struct FinishJob {
   FusedControl* control;
   uint32_t hops;
   Id* nodes;
-  int64_t node_room;
+  int64_t max_nodes;
   Piece pieces[kPieces];  // one for each blockIdx.y
-  Letter sizes;           // null where an earlier launch told them
+  Notification sizes;     // null where an earlier launch reported them
   bool last;              // launch of the batch: dense entries may be reset
   FusedReset resets[2];
 };
 
-__device__ void tell_sizes(const FusedControl* control, uint32_t hops, uint32_t faults,
-                           const Letter& out) {
+__device__ void report_sizes(const FusedControl* control, uint32_t hops, uint32_t faults,
+                             const Notification& out) {
   int64_t known = control->states[0].nodes;
   for (uint32_t h = 0; h < hops; ++h) {
     const FusedState state = control->states[h + 1];
@@ -127,7 +127,7 @@ __device__ void tell_sizes(const FusedControl* control, uint32_t hops, uint32_t 
     out.numbers[2 * h + 1] = state.edges;
   }
   out.numbers[2 * hops] = faults;
-  seal(out);
+  publish(out);
 }
 
 template <class Id>
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
   if (thread == 0 && blockIdx.y == 0 && job.sizes.numbers != nullptr) {
-    tell_sizes(job.control, job.hops, faults, job.sizes);
+    report_sizes(job.control, job.hops, faults, job.sizes);
   }
   if (faults == 0) {
     const Piece piece = job.pieces[blockIdx.y];
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t i = thread; i < reset.bytes / 16; i += threads) zero[i] = make_uint4(0, 0, 0, 0);
   }
   if constexpr (kIsDense<Map>) {
-    const int64_t recorded = known < job.node_room ? known : job.node_room;
+    const int64_t recorded = known < job.max_nodes ? known : job.max_nodes;
     for (int64_t i = thread; i < recorded; i += threads) job.map.reset(job.nodes[i]);
   }
 }
@@ -192,11 +192,11 @@ void launch_finish(Launch launch, FinishJob<Map> job, uint32_t pieces, int64_t m
 template <class Map>
 __global__ void __launch_bounds__(kThreads)
     name_kernel(Map map, FusedNames<typename Map::Id> names, FusedControl* control, uint32_t hop,
-                typename Map::Id* nodes, int64_t node_room) {
+                typename Map::Id* nodes, int64_t max_nodes) {
   using Id = typename Map::Id;
   __shared__ NewIds new_ids;
   const int64_t n = names.n;
-  if (threadIdx.x == 0) new_ids.asked = 0;
+  if (threadIdx.x == 0) new_ids.requested = 0;
   __syncthreads();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads * kUnroll + threadIdx.x;
   uint32_t known = 0;
@@ -215,9 +215,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t e = first + u * kThreads;
     mine[u] = 0;
-    if (e < n && ids[u] < 0) tell_fault(&state.faults, Fault::kNegativeId);
+    if (e < n && ids[u] < 0) report_fault(&state.faults, Fault::kNegativeId);
     if (e < n && ids[u] >= 0) mine[u] = map.enter(ids[u], e, &at[u]);
-    if (mine[u] == kNoRoom) tell_fault(&state.faults, Fault::kNodesFull);
+    if (mine[u] == kTableFull) report_fault(&state.faults, Fault::kNodesFull);
     is_new[u] = mine[u] == kNew;
   }
   uint32_t numbers[kUnroll];
@@ -228,9 +228,9 @@ __global__ void __launch_bounds__(kThreads)
     if (is_new[u]) {
       const uint32_t number = known + numbers[u];
       mine[u] = static_cast<int32_t>(number);
-      const bool fits = number < node_room;
+      const bool fits = number < max_nodes;
       if (fits) nodes[number] = ids[u];
-      if (!fits) tell_fault(&state.faults, Fault::kNodesFull);
+      if (!fits) report_fault(&state.faults, Fault::kNodesFull);
       map.name(at[u], ids[u], number, fits);
     }
     if (e < n) names.local[e] = mine[u];
@@ -276,7 +276,7 @@ void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, 
 
 template <class Id>
 void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
-                  Letter sizes) {
+                  Notification sizes) {
   with_map<Id>(batch.table, [&](const auto& map) {
     const uint32_t pieces = batch.only_new ? 1 : count;
     for (uint32_t begin = 0; begin < pieces; begin += kPieces) {
@@ -285,9 +285,9 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
                                                  batch.control,
                                                  count,
                                                  batch.nodes,
-                                                 batch.node_room,
+                                                 batch.max_nodes,
                                                  {},
-                                                 begin == 0 ? sizes : Letter{},
+                                                 begin == 0 ? sizes : Notification{},
                                                  begin + here == pieces,
                                                  {batch.resets[0], batch.resets[1]}};
       int64_t most = 0;  // edges of a piece
@@ -306,7 +306,7 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, const int64_t* drawn_faults, Letter sizes) {
+                  Id* nodes, int64_t max_nodes, const int64_t* drawn_faults, Notification sizes) {
   constexpr int64_t kAnyNode = sizeof(Id) == 4 ? INT32_MAX : INT64_MAX;
   fused_clear(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
@@ -316,12 +316,12 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
     for (uint32_t h = 0; h < count; ++h) {
       const int64_t blocks = std::max<int64_t>(1, blocks_for(hops[h].n, kThreads * kUnroll));
       name_kernel<Map>
-          <<<blocks, kThreads, 0, launch.stream>>>(map, hops[h], control, h, nodes, node_room);
+          <<<blocks, kThreads, 0, launch.stream>>>(map, hops[h], control, h, nodes, max_nodes);
       GNNBENCH_CUDA_LAUNCHED(launch, "name_kernel");
     }
     for (uint32_t begin = 0; begin == 0 || begin < count; begin += kPieces) {
       const uint32_t here = std::min<uint32_t>(kPieces, count - begin);
-      FinishJob<Map> job{map, control, count, nodes, node_room, {}, {}, begin + here == count, {}};
+      FinishJob<Map> job{map, control, count, nodes, max_nodes, {}, {}, begin + here == count, {}};
       if (begin == 0) job.sizes = sizes;
       int64_t most = 0;
       for (uint32_t p = 0; p < here; ++p) {
@@ -339,10 +339,10 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
   template void fused_begin<Id>(Launch, const FusedBatch<Id>&);                              \
   template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);     \
   template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
-                                 Letter);                                                    \
+                                 Notification);                                              \
   template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t, \
                                  FusedTable, FusedControl*, FusedClear, Id*, int64_t,        \
-                                 const int64_t*, Letter)
+                                 const int64_t*, Notification)
 GNNBENCH_FUSED_OF(int32_t);
 GNNBENCH_FUSED_OF(int64_t);
 #undef GNNBENCH_FUSED_OF

@@ -16,7 +16,7 @@
 // in all (5 us). About 60 us in 6 launches, of which the hops wait for one another.
 #pragma once
 
-#include "cuda/common/mailbox.h"
+#include "cuda/common/notification.h"
 #include "cuda/common/vertices.h"
 #include "gnnbench/csc.h"
 #include "gnnbench/fault.h"
@@ -88,8 +88,8 @@ struct FusedBatch {
   bool only_new;         // frontier 'new': indptr, indices, ... of all hops are those of one CSC
   FusedTable table;
   FusedControl* control;  // zero
-  Id* nodes;              // [node_room]
-  int64_t node_room;
+  Id* nodes;              // [max_nodes]
+  int64_t max_nodes;
   uint32_t hops;
   FusedReset resets[2];
 };
@@ -120,7 +120,7 @@ void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, 
 // faults.
 template <class Id>
 void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
-                  Letter sizes);
+                  Notification sizes);
 
 // ---- the id map alone ----
 
@@ -132,11 +132,11 @@ struct FusedNames {
   int64_t n;
 };
 
-// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [node_room]. Told as a
+// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [max_nodes]. Told as a
 // batch whose edges are the neighbours, with the faults, where not null, of what drew these.
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, const int64_t* drawn_faults, Letter sizes);
+                  Id* nodes, int64_t max_nodes, const int64_t* drawn_faults, Notification sizes);
 
 }  // namespace gnnbench::cuda

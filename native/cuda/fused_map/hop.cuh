@@ -39,7 +39,7 @@ struct FusedHopJob {
   Map map;
   FusedControl* control;
   Id* nodes;
-  uint32_t node_room;
+  uint32_t max_nodes;
   uint32_t node_capacity;
   int64_t edge_capacity;  // of the hop
   int32_t* indptr;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kHopThreads)
     if (job.graph.read_row(vertex, row)) {
       count = pick_count(spec, row.begin, row.degree, job.fanout);
     } else {
-      tell_fault(&state.faults, Fault::kBadRow);
+      report_fault(&state.faults, Fault::kBadRow);
     }
   }
   const bool picks = without ? row.degree > job.fanout : count > 0;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kHopThreads)
   const Visits<Id> visits(memory, kWalks ? job.walk.visits() : 0);
   if constexpr (kWalks) {  // how many nodes a row gets shows after its walks only
     const Fault fault = walk_lanes(g, job.graph, vertex, row, picks, job.walk, draws, visits);
-    if (fault != Fault::kNone) tell_fault(&state.faults, fault);
+    if (fault != Fault::kNone) report_fault(&state.faults, fault);
     count = rank_visits(g, picks, job.walk.visits(), job.fanout, visits);
   }
 
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kHopThreads)
       hub_vertices[group] = vertex;
     }
   }
-  if (threadIdx.x == 0) new_ids.asked = 0;
+  if (threadIdx.x == 0) new_ids.requested = 0;
   const bool any_hub = __syncthreads_or(hub);
   uint64_t sum = 0;  // of the tile, in warp 0
   uint32_t offset = 0;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kHopThreads)
   const auto position = [&](uint32_t s) {
     uint32_t at = picks ? slots[s] : s;
     if (kPick == Pick::kWeightedAlias && at >= row.degree) {
-      tell_fault(&state.faults, Fault::kBadTables);
+      report_fault(&state.faults, Fault::kBadTables);
       at = 0;
     }
     return row.begin + at;
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(kHopThreads)
           const int64_t total = static_cast<int64_t>(before + sum);
           indptr[tile_rows] = static_cast<int32_t>(start.edges + total);
           state.edges = total;
-          if (total > job.edge_capacity) tell_fault(&state.faults, Fault::kEdgesFull);
+          if (total > job.edge_capacity) report_fault(&state.faults, Fault::kEdgesFull);
         }
       }
     }
@@ -258,14 +258,14 @@ __global__ void __launch_bounds__(kHopThreads)
     const Id id = next;
     next = neighbor(s + g.width);
     const bool fits = in_hop + s < job.edge_capacity;
-    const bool sound = job.graph.has_node(id);
+    const bool valid = job.graph.has_node(id);
     const int64_t edge = start.edges + in_hop + s;
     int32_t local = 0;
     uint32_t at = 0;
     if (s < count) {
-      if (!sound) tell_fault(&state.faults, Fault::kBadNeighbor);
-      if (fits && sound) local = job.map.enter(id, edge, &at);
-      if (local == kNoRoom) tell_fault(&state.faults, Fault::kNodesFull);
+      if (!valid) report_fault(&state.faults, Fault::kBadNeighbor);
+      if (fits && valid) local = job.map.enter(id, edge, &at);
+      if (local == kTableFull) report_fault(&state.faults, Fault::kNodesFull);
     }
     const bool is_new[1] = {local == kNew};
     uint32_t numbers[1];
@@ -273,9 +273,9 @@ __global__ void __launch_bounds__(kHopThreads)
     if (is_new[0]) {
       const uint32_t number = start.known + numbers[0];
       local = static_cast<int32_t>(number);
-      const bool recorded = number < job.node_room;
+      const bool recorded = number < job.max_nodes;
       if (recorded) job.nodes[number] = id;
-      if (number >= job.node_capacity) tell_fault(&state.faults, Fault::kNodesFull);
+      if (number >= job.node_capacity) report_fault(&state.faults, Fault::kNodesFull);
       job.map.name(at, id, number, recorded);
       if (!job.last) fetch_ahead(job.graph.indptr + id);
     }
@@ -333,7 +333,7 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                              map,
                              batch.control,
                              batch.nodes,
-                             static_cast<uint32_t>(batch.node_room),
+                             static_cast<uint32_t>(batch.max_nodes),
                              static_cast<uint32_t>(hop.node_capacity),
                              hop.edge_capacity,
                              hop.indptr,

@@ -6,7 +6,7 @@
 namespace gnnbench::cuda {
 
 struct NewIds {
-  uint32_t asked;  // 0 between calls
+  uint32_t requested;  // 0 between calls
   uint32_t base;
 };
 
@@ -16,20 +16,20 @@ template <int kCount>
 __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter, NewIds& shared,
                                    uint32_t (&numbers)[kCount]) {
   const unsigned lane = threadIdx.x % 32;
-  uint32_t asked = 0;  // by the warp
+  uint32_t requested = 0;  // by the warp
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const unsigned wanting = __ballot_sync(kAllLanes, wants[i]);
-    numbers[i] = asked + __popc(wanting & ((1u << lane) - 1));
-    asked += __popc(wanting);
+    numbers[i] = requested + __popc(wanting & ((1u << lane) - 1));
+    requested += __popc(wanting);
   }
   uint32_t of_warp = 0;
-  if (lane == 0 && asked) of_warp = atomicAdd(&shared.asked, asked);
+  if (lane == 0 && requested) of_warp = atomicAdd(&shared.requested, requested);
   of_warp = __shfl_sync(kAllLanes, of_warp, 0);
   __syncthreads();
   if (threadIdx.x == 0) {
     // Exchanged, not read: a plain read may be done ahead by all threads, beside this write.
-    const uint32_t all = atomicExch(&shared.asked, 0u);
+    const uint32_t all = atomicExch(&shared.requested, 0u);
     if (all) shared.base = static_cast<uint32_t>(atomicAdd(counter, static_cast<int32_t>(all)));
   }
   __syncthreads();

@@ -6,7 +6,7 @@
 // enter(id, edge, &at) gives
 //   >= 0      the local id
 //   kNew      the caller has claimed the node and must name(at, id, local) it
-//   kNoRoom   no slot is left
+//   kTableFull   no slot is left
 //   else      a note, for resolve(note, indices) in a later launch; `indices` hold `edge`
 #pragma once
 
@@ -48,7 +48,7 @@ struct PackedTable {
       }
       slot = slot + 1 == slots ? 0 : slot + 1;
     }
-    return kNoRoom;
+    return kTableFull;
   }
 
   __device__ void name(uint32_t at, int32_t id, uint32_t local, bool) const {
@@ -113,7 +113,7 @@ struct WideTable {
       }
       slot = slot + 1 == slots ? 0 : slot + 1;
     }
-    return kNoRoom;
+    return kTableFull;
   }
 
   __device__ void name(uint32_t at, int64_t, uint32_t local, bool) const {

@@ -38,7 +38,7 @@ __global__ void seeds_kernel(VersionedTable table, const Id* seeds, int64_t n, i
   if (r.fresh) {
     table.ids[r.slot] = static_cast<int32_t>(i);
   } else {
-    tell_fault(faults, Fault::kRepeatedSeed);
+    report_fault(faults, Fault::kRepeatedSeed);
   }
 }
 
@@ -53,9 +53,10 @@ __global__ void insert_kernel(VersionedHop<Id> hop, const int32_t* seeds_faults,
   }
   if (e >= hop.n) return;
   const int64_t id = hop.neighbors[e];
-  // The fault of a broken graph is told at the next synchronisation; until then nothing is written.
-  const bool sound = static_cast<uint64_t>(id) < static_cast<uint64_t>(hop.num_nodes);
-  const Inserted r = sound ? insert(hop.table, id) : Inserted{0, false};
+  // The fault of a broken graph is reported at the next synchronisation; until then nothing is
+  // written.
+  const bool valid = static_cast<uint64_t>(id) < static_cast<uint64_t>(hop.num_nodes);
+  const Inserted r = valid ? insert(hop.table, id) : Inserted{0, false};
   hop.local[e] = static_cast<int32_t>(r.slot);
   hop.ranks[e] = r.fresh;
 }

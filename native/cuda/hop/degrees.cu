@@ -16,9 +16,9 @@ __global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, PickSpec 
     const int64_t v = dst[i];
     CscRow row;
     if (!graph.has_node(v)) {
-      tell_fault(offsets + n + 1, Fault::kBadSeed);
+      report_fault(offsets + n + 1, Fault::kBadSeed);
     } else if (!graph.read_row(v, row)) {
-      tell_fault(offsets + n + 1, Fault::kBadRow);
+      report_fault(offsets + n + 1, Fault::kBadRow);
     } else {
       count = pick_count(spec, row.begin, row.degree, fanout);
     }

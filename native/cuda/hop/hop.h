@@ -30,7 +30,7 @@ struct HopOut {
 // shared memory.
 int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges);
 
-// Pick pass over scanned offsets, of all picks but random_walk. Rows must be sound: call it only
+// Pick pass over scanned offsets, of all picks but random_walk. Rows must be valid: call it only
 // after no fault was read. Tells kBadNeighbor and kBadTables in offsets[n + 1].
 template <class Id>
 void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,

@@ -45,7 +45,7 @@ template <class Id>
 __device__ HopRow load_row(const HopJob<Id>& job, int64_t row) {
   HopRow r;
   r.vertex = job.dst[row];
-  r.row = job.graph.sound_row(r.vertex);
+  r.row = job.graph.valid_row(r.vertex);
   r.out = job.offsets[row];
   r.count = static_cast<uint32_t>(job.offsets[row + 1] - r.out);
   r.picks = r.count > 0 && !takes_all(job.draws.spec.pick, r.row.degree, job.draws.fanout);
@@ -58,10 +58,10 @@ __device__ void write_slot(const HopJob<Id>& job, const HopRow& r, uint32_t slot
   const int64_t from = r.row.begin + position, to = r.out + slot;
   Id neighbor = -1;
   if (position >= r.row.degree) {
-    tell_fault(job.offsets + job.n + 1, Fault::kBadTables);
+    report_fault(job.offsets + job.n + 1, Fault::kBadTables);
   } else {
     neighbor = job.graph.indices[from];
-    if (!job.graph.has_node(neighbor)) tell_fault(job.offsets + job.n + 1, Fault::kBadNeighbor);
+    if (!job.graph.has_node(neighbor)) report_fault(job.offsets + job.n + 1, Fault::kBadNeighbor);
   }
   job.out.neighbors[to] = neighbor;
   if (job.out.positions != nullptr) job.out.positions[to] = from;

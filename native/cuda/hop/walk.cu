@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, kShared ? 16 : 1)
     const uint32_t kept = pick_random_walk(graph, vertex, draws.spec.walk, draws.fanout,
                                            CachedDraws{draws.of(vertex)}, ids, counts);
     if (kept == kBadWalk || kept == kBadWalkRow) {
-      tell_fault(fault, kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
+      report_fault(fault, kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
       offsets[row] = 0;
       continue;
     }

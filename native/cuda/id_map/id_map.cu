@@ -36,7 +36,7 @@ __global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, in
   if (i >= items.size()) return;
   const Id id = item(items, i);
   if (id < 0) {
-    tell_fault(scratch.ranks + items.size() + 1, Fault::kNegativeId);
+    report_fault(scratch.ranks + items.size() + 1, Fault::kNegativeId);
     scratch.slot_of[i] = 0;
     return;
   }
@@ -59,8 +59,8 @@ __global__ void flag_kernel(IdMapScratch<Id> scratch, int64_t num_dst, int64_t n
   if (i > n) return;
   const bool first = i < n && scratch.values[scratch.slot_of[i]] == static_cast<int32_t>(i);
   int32_t* faults = scratch.ranks + n + 1;
-  if (i < num_dst && !first) tell_fault(faults, Fault::kRepeatedSeed);
-  if (i == n && hop_faults != nullptr) tell_fault(faults, static_cast<Fault>(*hop_faults));
+  if (i < num_dst && !first) report_fault(faults, Fault::kRepeatedSeed);
+  if (i == n && hop_faults != nullptr) report_fault(faults, static_cast<Fault>(*hop_faults));
   scratch.ranks[i] = first;
 }
 

@@ -39,7 +39,7 @@ struct HubWorker : RowWorker<Id, Team, kOffers> {
     const int64_t vertex = task_vertex(task);
     const uint32_t hop = task_hop(task), fanout = job.fanouts[hop];
     const uint32_t out = load_relaxed(&result.out);
-    const CscRow row = job.graph.sound_row(vertex);
+    const CscRow row = job.graph.valid_row(vertex);
     const uint32_t first = chunk_of(word) * kChunkDraws, draws = row.degree - fanout;
     const uint32_t end = draws - first > kChunkDraws ? first + kChunkDraws : draws;
     const RowSlots slots = slots_in_place(job, out);

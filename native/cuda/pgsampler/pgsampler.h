@@ -25,7 +25,7 @@ namespace gnnbench::cuda {
 enum class TaskSchedule {
   kPersistent,  // resident warps take tickets until all work is done
   kFusion,      // a block of one warp per possible task, each takes one ticket and ends
-  kAsPrinted,   // Algorithm 1 as printed: unsound, tasks get lost
+  kAsPrinted,   // Algorithm 1 as printed: invalid, tasks get lost
 };
 
 // Who draws the rows of a worker's tasks.

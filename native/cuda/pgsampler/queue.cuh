@@ -16,7 +16,7 @@ struct QueueWarp {
   const TaskJob<Id>& job;
   uint32_t lane;
 
-  __device__ void fault(Fault which) const { tell_fault(&job.control->faults, which); }
+  __device__ void fault(Fault which) const { report_fault(&job.control->faults, which); }
 
   __device__ bool faulty() const { return load_relaxed(&job.control->faults) != 0; }
 

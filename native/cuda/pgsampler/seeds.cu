@@ -15,12 +15,12 @@ __global__ void __launch_bounds__(kThreads)
   if (i >= n) return;
   const int64_t vertex = seeds[i];
   if (!job.graph.has_node(vertex)) {
-    tell_fault(&job.control->faults, Fault::kBadSeed);
+    report_fault(&job.control->faults, Fault::kBadSeed);
     return;
   }
   const uint32_t shift = job.layout.shift(vertex);
   const uint32_t before = atomicOr(job.known + job.layout.word(vertex), 1u << shift);
-  if (job.layout.bits(before, shift) != 0) tell_fault(&job.control->faults, Fault::kRepeatedSeed);
+  if (job.layout.bits(before, shift) != 0) report_fault(&job.control->faults, Fault::kRepeatedSeed);
   job.queue[i] = task_word(vertex, 0);
 }
 

@@ -1,5 +1,5 @@
-// The graph as every sampler reads it, compressed sparse columns of in-neighbours, and the one
-// check of what is read from it.
+// The graph that every sampler reads: compressed sparse columns (CSC) of in-neighbours. Samplers
+// validate it only through these methods.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Csc {
     return static_cast<uint64_t>(id) < static_cast<uint64_t>(num_nodes);
   }
 
-  // The row of a node. False, and `row` is left alone, where its offsets decrease, lead out of
-  // indices, or are further apart than draws can tell.
+  // Reads the row of a node. Returns false and leaves `row` unchanged where its offsets decrease,
+  // point outside indices, or span more entries than a draw can address.
   GNNBENCH_HD bool read_row(int64_t node, CscRow& row) const {
     const int64_t begin = indptr[node], end = indptr[node + 1];
     if (begin < 0 || end < begin || end > num_edges || end - begin > int64_t{UINT32_MAX}) {
@@ -36,8 +36,8 @@ struct Csc {
     return true;
   }
 
-  // Of a node whose row was found sound before.
-  GNNBENCH_HD CscRow sound_row(int64_t node) const {
+  // The row of a node that passed the check above.
+  GNNBENCH_HD CscRow valid_row(int64_t node) const {
     const int64_t begin = indptr[node];
     return CscRow{begin, static_cast<uint32_t>(indptr[node + 1] - begin)};
   }

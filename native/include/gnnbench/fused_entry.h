@@ -1,6 +1,6 @@
-// Entries of Fused-Map's table where it outlives batches and is not cleared between them: one of
-// another version counts as empty, so that a batch begins by counting its version up (as GNNLab's
-// table, see gnnlab.h; here an entry holds the local id as well, and needs no second word).
+// Entries of Fused-Map's versioned table, which persists across batches without being cleared. An
+// entry of another version counts as empty, so a batch starts by incrementing the version. GNNLab's
+// table does the same (gnnlab.h). Here the entry also holds the local id, in the same word.
 //
 //   bit  63 .. 56   55 .. 25   24 .. 0
 //        version    vertex     local id, all ones while the vertex is claimed and not yet named
@@ -16,9 +16,9 @@
 
 namespace gnnbench {
 
-// What a map says of a node instead of its local id.
-constexpr int32_t kNew = INT32_MIN;         // claimed by the caller, who must name it
-constexpr int32_t kNoRoom = INT32_MIN + 1;  // no slot is left
+// Results of a map other than a local id.
+constexpr int32_t kNew = INT32_MIN;            // claimed by the caller, who must name it
+constexpr int32_t kTableFull = INT32_MIN + 1;  // no slot is left
 
 constexpr uint32_t kLastFusedVersion = 255;
 constexpr int64_t kMostVersionedNodes = (int64_t{1} << 25) - 1;
@@ -38,7 +38,7 @@ struct FusedEntries {
   }
   GNNBENCH_HD bool is_current(uint64_t entry) const { return (entry ^ version) >> 56 == 0; }
 
-  // The local id, kNew with the slot in `at`, kNoRoom, or the inverted slot of a vertex that
+  // The local id, kNew with the slot in `at`, kTableFull, or the inverted slot of a vertex that
   // another thread has claimed. `memory` is an array of entries: load(slot), and exchange_if(slot,
   // expected, wanted), which gives what was there.
   template <class Memory>
@@ -62,7 +62,7 @@ struct FusedEntries {
       }
       slot = slot + 1 == slots ? 0 : slot + 1;
     }
-    return kNoRoom;
+    return kTableFull;
   }
 };
 

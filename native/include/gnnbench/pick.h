@@ -266,7 +266,7 @@ GNNBENCH_HD uint32_t pick_random_walk(const Csc<Id>& graph, int64_t vertex, cons
       if (t > 0 && draw(d) < walk.restart) at = vertex;
       CscRow row;
       if (!graph.read_row(at, row)) return kBadWalkRow;
-      if (row.degree == 0) row = graph.sound_row(vertex);
+      if (row.degree == 0) row = graph.valid_row(vertex);
       const Id next = graph.indices[row.begin + bounded(draw(d + 1), row.degree)];
       if (!graph.has_node(next)) return kBadWalk;
       at = next;

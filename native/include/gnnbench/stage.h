@@ -1,4 +1,4 @@
-// Stages of a sampled hop, as times are told apart by a trace. `hop` is kWholeBatch where a stage
+// Stages of a sampled hop that a trace measures separately. `hop` is kWholeBatch where a stage
 // serves all hops.
 #pragma once
 
@@ -8,7 +8,7 @@ enum class Stage : int {
   kPrepare = 0,  // degrees, offsets, allocation, clearing of tables, reading sizes
   kPick = 1,     // the sampling kernel
   kIdMap = 2,    // insertion and local ids
-  kBlock = 3,    // what is left to do until the block is there
+  kBlock = 3,    // the rest, until the block is complete
 };
 
 constexpr int kWholeBatch = -1;

@@ -1,4 +1,4 @@
-// Undoes something at the end of a scope unless all went well.
+// Runs a rollback at the end of a scope unless it was disarmed.
 #pragma once
 
 #include <utility>

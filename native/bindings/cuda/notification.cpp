@@ -1,4 +1,4 @@
-#include "bindings/cuda/mailbox.h"
+#include "bindings/cuda/notification.h"
 
 #include <atomic>
 #include <memory>
@@ -6,65 +6,65 @@
 
 namespace gnnbench::cuda {
 
-Mailbox& Mailbox::of(const OnDevice& on) {
-  static thread_local std::vector<std::unique_ptr<Mailbox>> boxes;  // by device
+NotificationBuffer& NotificationBuffer::of(const OnDevice& on) {
+  static thread_local std::vector<std::unique_ptr<NotificationBuffer>> boxes;  // by device
   const size_t device = static_cast<size_t>(on.index());
   if (boxes.size() <= device) boxes.resize(device + 1);
-  if (!boxes[device]) boxes[device] = std::make_unique<Mailbox>();
+  if (!boxes[device]) boxes[device] = std::make_unique<NotificationBuffer>();
   return *boxes[device];
 }
 
-Mailbox::~Mailbox() {
+NotificationBuffer::~NotificationBuffer() {
   if (memory_ != nullptr) cudaFreeHost(memory_);
-  for (uint64_t* memory : left_) cudaFreeHost(memory);
+  for (uint64_t* memory : abandoned_) cudaFreeHost(memory);
 }
 
-Letter Mailbox::open(const Launch& launch, int64_t n) {
-  if (unanswered_) {  // an error came between open() and wait()
-    left_.push_back(memory_);
+Notification NotificationBuffer::open(const Launch& launch, int64_t n) {
+  if (pending_) {  // an error came between open() and wait()
+    abandoned_.push_back(memory_);
     memory_ = nullptr;
-    room_ = 0;
-    unanswered_ = false;
+    capacity_ = 0;
+    pending_ = false;
   }
-  if (room_ < n) {
+  if (capacity_ < n) {
     if (memory_ != nullptr) GNNBENCH_CUDA_CALL(launch, cudaFreeHost(memory_));
     memory_ = nullptr;
-    room_ = 0;
+    capacity_ = 0;
     void* memory = nullptr;
     // Under unified addressing the device knows locked memory by the host's address.
     GNNBENCH_CUDA_CALL(launch, cudaHostAlloc(&memory, (n + 1) * sizeof(uint64_t),
                                              cudaHostAllocPortable | cudaHostAllocMapped));
     memory_ = static_cast<uint64_t*>(memory);
-    memory_[0] = ticket_;
-    room_ = n;
+    memory_[0] = sequence_;
+    capacity_ = n;
   }
-  ++ticket_;
-  unanswered_ = true;
-  return {reinterpret_cast<int64_t*>(memory_ + 1), memory_, ticket_};
+  ++sequence_;
+  pending_ = true;
+  return {reinterpret_cast<int64_t*>(memory_ + 1), memory_, sequence_};
 }
 
-const int64_t* Mailbox::wait(const Launch& launch) {
+const int64_t* NotificationBuffer::wait(const Launch& launch) {
   const std::atomic_ref<uint64_t> ready(*memory_);
-  for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != ticket_; ++spins) {
+  for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != sequence_; ++spins) {
     if (spins % 32768 != 0) continue;  // some 50 us
     std::this_thread::yield();
-    // A kernel that failed tells nothing.
+    // A failed kernel posts nothing.
     const cudaError_t status = cudaStreamQuery(launch.stream);
     if (status == cudaErrorNotReady) {
       cudaGetLastError();
       continue;
     }
     GNNBENCH_CUDA_CALL(launch, status);
-    if (ready.load(std::memory_order_acquire) != ticket_) {
+    if (ready.load(std::memory_order_acquire) != sequence_) {
       throw std::logic_error(std::string(launch.op) + ": the device told no sizes");
     }
   }
-  unanswered_ = false;
+  pending_ = false;
   return reinterpret_cast<const int64_t*>(memory_ + 1);
 }
 
 const int64_t* read_numbers(const OnDevice& on, Numbers numbers) {
-  Mailbox& box = Mailbox::of(on);
+  NotificationBuffer& box = NotificationBuffer::of(on);
   post(on.launch(), numbers, box.open(on.launch(), numbers.count));
   return box.wait(on.launch());
 }

@@ -1,5 +1,5 @@
-// Working memory that a thread keeps from one call to the next, so that a batch writes to the pages
-// of the last one: fresh pages cost a fault each, 4 KiB at a time.
+// Working memory that a thread keeps between calls. A batch reuses the pages of the last one,
+// because each fresh 4 KiB page costs a page fault.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace gnnbench {
 
-class Arena {
+class Workspace {
  public:
-  // The most that waits to be used again. What goes beyond it is given up.
+  // The limit of the memory kept for reuse. Memory beyond it is freed.
   static constexpr size_t kMost = size_t{256} << 20;
 
   // The calling thread's own; freed with the thread.
-  static Arena& of_thread();
+  static Workspace& of_thread();
 
-  // At least `bytes`, aligned to a cache line, contents undefined. Goes back to the arena of the
-  // thread that destroys it. Throws std::bad_alloc where there is not that much memory.
+  // At least `bytes`, aligned to a cache line, contents undefined. Goes back to the workspace of
+  // the thread that destroys it. Throws std::bad_alloc where there is not that much memory.
   class Piece {
    public:
     static constexpr size_t kLargest = size_t{1} << 47;  // addresses have 47 bits
@@ -34,7 +34,7 @@ class Arena {
     void* get() const { return memory_.get(); }
 
    private:
-    friend class Arena;
+    friend class Workspace;
     struct Free {
       void operator()(void* memory) const;
     };

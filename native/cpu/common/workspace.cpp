@@ -1,4 +1,4 @@
-#include "cpu/common/arena.h"
+#include "cpu/common/workspace.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,24 +11,24 @@ constexpr std::align_val_t kLine{64};
 
 }  // namespace
 
-void Arena::Piece::Free::operator()(void* memory) const { ::operator delete(memory, kLine); }
+void Workspace::Piece::Free::operator()(void* memory) const { ::operator delete(memory, kLine); }
 
-Arena::Piece::Piece(size_t bytes) {
+Workspace::Piece::Piece(size_t bytes) {
   if (bytes > kLargest) throw std::bad_alloc();  // a negative size as well
   log2_ = std::max(kLeastLog2, static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)));
   memory_ = of_thread().take(log2_);
 }
 
-Arena::Piece::~Piece() {
+Workspace::Piece::~Piece() {
   if (memory_) of_thread().keep(std::move(memory_), log2_);
 }
 
-Arena& Arena::of_thread() {
-  thread_local Arena arena;
-  return arena;
+Workspace& Workspace::of_thread() {
+  thread_local Workspace workspace;
+  return workspace;
 }
 
-Arena::Memory Arena::take(int log2) {
+Workspace::Memory Workspace::take(int log2) {
   std::vector<Memory>& waiting = waiting_[log2];
   if (waiting.empty()) {
     Memory memory(::operator new(size_t{1} << log2, kLine, std::nothrow));
@@ -41,8 +41,8 @@ Arena::Memory Arena::take(int log2) {
   return memory;
 }
 
-// Where there is no room, what waits of other sizes goes first: batches may have become larger.
-void Arena::keep(Memory memory, int log2) noexcept {
+// At the limit, frees kept memory of other sizes first: batches may have become larger.
+void Workspace::keep(Memory memory, int log2) noexcept {
   const size_t bytes = size_t{1} << log2;
   if (bytes > kMost) return;
   for (int other = 0; other < 64 && kept_ + bytes > kMost; ++other) {

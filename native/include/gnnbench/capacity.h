@@ -1,13 +1,12 @@
-// How much memory a batch is given whose sizes nobody knows before it is drawn, and what is done
-// when that was too little, or more than there is. Host only; integers alone.
+// Capacity planning for batches whose sizes are unknown until they are sampled. Host only.
 //
-//   capacity   wanted: from the batches before, or a guess
-//   rooms      of that, what the batch can use at all: what is allocated
-//   sizes      what the batch needed, as far as it came
-//   least      what is known to be needed; 0 where nothing is
+//   capacity    requested: from earlier batches, or a guess
+//   allocated   the part of the capacity that the batch can use
+//   sizes       what the batch needed, up to the hop that overflowed
+//   least       a known lower bound of the need; 0 where none is known
 //
-// Batches are drawn again until they fit. Larger where something overflowed; smaller, towards
-// `least`, where the memory is not there.
+// A batch is sampled again until it fits. An overflow raises the capacity. Lack of memory lowers it
+// towards `least`.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 
 namespace gnnbench {
 
-// Whether `now` is so much less than `before` that another try is worth it.
+// Whether `now` is less than `before` by more than 1/16. A smaller saving does not justify a retry.
 inline bool frees(const std::vector<int64_t>& before, const std::vector<int64_t>& now) {
   int64_t all = 0, left = 0;
   for (const int64_t n : before) all += n;
@@ -25,7 +24,7 @@ inline bool frees(const std::vector<int64_t>& before, const std::vector<int64_t>
   return all - left > all / 16;
 }
 
-// Halfway to `least`; what is at or below it stays. False where that frees little.
+// Moves each capacity above `least` halfway to it. Returns false where that frees too little.
 inline bool shrink(std::vector<int64_t>& capacity, const std::vector<int64_t>& least) {
   const std::vector<int64_t> before = capacity;
   for (size_t i = 0; i < capacity.size(); ++i) {
@@ -35,22 +34,22 @@ inline bool shrink(std::vector<int64_t>& capacity, const std::vector<int64_t>& l
   return frees(before, capacity);
 }
 
-// ---- fused samplers: a map for the whole batch, rooms by hop ----
+// ---- fused samplers: one map for the whole batch, one capacity per hop ----
 
 // Notes of the maps share int32 with local ids, see cuda/fused_map/table.cuh.
 constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // of a hop, 'new': of a batch
 constexpr int64_t kFusedMaxSlots = INT32_MAX - 16;
 
-// Slots of a hash table for so many nodes.
+// Hash table slots for a number of nodes.
 constexpr int64_t fused_slots(int64_t nodes) { return 2 * nodes + 64; }
 
 constexpr int64_t kFusedMaxNodes = (kFusedMaxSlots - 64) / 2;
 
-// Where nothing is known of a batch the worst is assumed, up to these.
+// Limits of the worst case that the first guess assumes.
 constexpr int64_t kFirstEdges = int64_t{1} << 24;  // of a hop
 constexpr int64_t kFirstNodes = int64_t{1} << 23;
 
-// A batch as asked for.
+// The requested batch.
 struct FusedWork {
   int64_t num_nodes;  // of the graph
   int64_t num_edges;
@@ -60,16 +59,16 @@ struct FusedWork {
   bool only_new;        // frontier 'new'
 };
 
-// What is allocated for a hop.
-struct FusedRoom {
+// The allocated entries of a hop.
+struct HopCapacity {
   int64_t rows;
-  int64_t nodes;  // known after the hop
+  int64_t nodes;  // of all hops up to this one
   int64_t edges;
 
-  bool operator==(const FusedRoom&) const = default;
+  bool operator==(const HopCapacity&) const = default;
 };
 
-// Capacities and sizes hold two numbers a hop, its nodes and its edges.
+// Capacities and sizes hold two numbers per hop: nodes and edges.
 inline std::vector<int64_t> fused_guess(const FusedWork& work) {
   std::vector<int64_t> capacity;
   for (size_t h = 0; h < work.fanouts.size(); ++h) {
@@ -78,9 +77,9 @@ inline std::vector<int64_t> fused_guess(const FusedWork& work) {
   return capacity;
 }
 
-inline std::vector<FusedRoom> fused_rooms(const FusedWork& work,
-                                          const std::vector<int64_t>& capacity) {
-  std::vector<FusedRoom> rooms;
+inline std::vector<HopCapacity> hop_capacities(const FusedWork& work,
+                                               const std::vector<int64_t>& capacity) {
+  std::vector<HopCapacity> allocated;
   int64_t known = work.seeds, rows = known, all_edges = 0;
   for (size_t h = 0; h < work.fanouts.size(); ++h) {
     int64_t edges = rows * work.fanouts[h];  // below 2^31 and at most kAllNeighbors
@@ -90,18 +89,18 @@ inline std::vector<FusedRoom> fused_rooms(const FusedWork& work,
     int64_t nodes = std::min(known + edges, work.num_nodes);
     nodes = std::min(nodes, capacity[2 * h]);
     nodes = std::max(known, std::min(nodes, kFusedMaxNodes));
-    rooms.push_back({rows, nodes, edges});
+    allocated.push_back({rows, nodes, edges});
     known = nodes;
     rows = work.only_new ? std::min(nodes, edges) : nodes;
     all_edges += edges;
   }
-  return rooms;
+  return allocated;
 }
 
-// Rooms as a capacity, so that shrinking it shrinks what is allocated.
-inline std::vector<int64_t> as_capacity(const std::vector<FusedRoom>& rooms) {
+// The allocated entries as a capacity: shrinking it shrinks the allocation.
+inline std::vector<int64_t> as_capacity(const std::vector<HopCapacity>& allocated) {
   std::vector<int64_t> capacity;
-  for (const FusedRoom& room : rooms) capacity.insert(capacity.end(), {room.nodes, room.edges});
+  for (const HopCapacity& hop : allocated) capacity.insert(capacity.end(), {hop.nodes, hop.edges});
   return capacity;
 }
 
@@ -110,7 +109,7 @@ enum class FusedNext {
   kTooManyEdges,  // `count` of them or more: more than int32 blocks hold
   kTooManyNodes,  // more than one map holds
   kRowsOverlap,   // more edges than the graph has: its offsets are broken
-  kItFits,        // nothing was too small: the overflow has no cause
+  kItFits,        // nothing overflowed: an internal error
 };
 
 struct FusedRedo {
@@ -120,18 +119,18 @@ struct FusedRedo {
   std::vector<int64_t> least;
 };
 
-// What to do about a batch that overflowed its rooms. Up to the hop that did the sizes are known,
-// of that hop the edges; each time one hop more fits, or the batch is refused.
-inline FusedRedo fused_redo(const FusedWork& work, const std::vector<FusedRoom>& rooms,
+// What to do after an overflow. Up to the overflowing hop all sizes are known; of that hop, the
+// edges are. Each retry fits at least one hop more, or the batch is rejected.
+inline FusedRedo fused_redo(const FusedWork& work, const std::vector<HopCapacity>& allocated,
                             const int64_t* sizes) {
   FusedRedo redo{FusedNext::kAgain, 0, {}, {}};
   int64_t known = work.seeds, all_edges = 0;
   bool fits = true;
-  for (size_t h = 0; h < rooms.size(); ++h) {
-    const FusedRoom& room = rooms[h];
+  for (size_t h = 0; h < allocated.size(); ++h) {
+    const HopCapacity& hop = allocated[h];
     const int64_t nodes = sizes[2 * h], edges = sizes[2 * h + 1];
-    if (!fits) {  // what comes after it grows with it
-      redo.capacity.insert(redo.capacity.end(), {4 * room.nodes, 4 * room.edges});
+    if (!fits) {  // later hops grow with the one that overflowed
+      redo.capacity.insert(redo.capacity.end(), {4 * hop.nodes, 4 * hop.edges});
       redo.least.insert(redo.least.end(), {0, 0});
       continue;
     }
@@ -139,10 +138,10 @@ inline FusedRedo fused_redo(const FusedWork& work, const std::vector<FusedRoom>&
     const int64_t most = std::max(edges, all_edges);
     if (most > kFusedMaxEdges) return {FusedNext::kTooManyEdges, most, {}, {}};
     if (work.each_edge_once && edges > work.num_edges) return {FusedNext::kRowsOverlap, 0, {}, {}};
-    if (room.nodes == kFusedMaxNodes && nodes > kFusedMaxNodes) {
+    if (hop.nodes == kFusedMaxNodes && nodes > kFusedMaxNodes) {
       return {FusedNext::kTooManyNodes, kFusedMaxNodes, {}, {}};
     }
-    fits = nodes <= room.nodes && edges <= room.edges;
+    fits = nodes <= hop.nodes && edges <= hop.edges;
     known = fits ? nodes : known + edges;
     redo.capacity.insert(redo.capacity.end(), {known, edges});
     redo.least.insert(redo.least.end(), {nodes, edges});  // of too few edges, too few nodes
@@ -165,11 +164,11 @@ struct TaskWork {
   int64_t seeds;
   std::vector<int64_t> fanouts;
   bool each_edge_once;
-  int64_t slots;   // a drawn edge takes while its row is drawn
-  int64_t chunks;  // most tasks that a hop's long rows are split into
+  int64_t slots;   // per drawn edge, while its row is being drawn
+  int64_t chunks;  // upper bound of the tasks that a hop's long rows are split into
 };
 
-// The most that the batch can take, or kFirstTasks.
+// The worst case of the batch, at most kFirstTasks.
 inline std::vector<int64_t> task_guess(const TaskWork& work) {
   const auto times = [](int64_t a, int64_t b) { return a > kMostTasks / b ? kMostTasks : a * b; };
   int64_t rows = work.seeds, tasks = 0, all_edges = 0;
@@ -183,7 +182,7 @@ inline std::vector<int64_t> task_guess(const TaskWork& work) {
   return {std::max(std::min(tasks, kFirstTasks), work.seeds + 1), std::min(all_edges, kFirstTasks)};
 }
 
-// Doubles what was `full` and notes it in `least`. False where it cannot grow.
+// Doubles each `full` capacity and raises its lower bound. Returns false where one cannot grow.
 inline bool grow(std::vector<int64_t>& capacity, std::vector<int64_t>& least,
                  const bool (&full)[2]) {
   bool can = true;
