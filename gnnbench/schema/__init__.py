@@ -29,21 +29,21 @@ from gnnbench.schema.measured import (
 from gnnbench.schema.roofline import ROOFLINE, RooflineRow
 
 TABLES = {
-    "cells.csv": ("one row per cell, and per name under which it was asked for", CELLS),
-    "metrics.csv": ("everything else that is known of a cell, one row per number", METRICS),
+    "cells.csv": ("one row per cell and name of the cell", CELLS),
+    "metrics.csv": ("all other numbers of a cell, one row per number", METRICS),
     "samples.csv": ("one row per epoch run", SAMPLES),
-    "ratios.csv": ("one row per couple that the definition compares directly", RATIOS),
+    "ratios.csv": ("one row per pair of cells that the definition compares directly", RATIOS),
     "stages.csv": ("stages of sampling cells, by hop", STAGES),
     "kernels.csv": (
-        "what a GPU runs, by name: of samples; of all with kernels=true",
+        "GPU kernels by name: of sampling cells, or of all cells with kernels=true",
         KERNELS,
     ),
-    "curves.csv": ("hit ratios of caches of every size in a trace of an epoch apart", CURVES),
-    "roofline.csv": ("kernels run by themselves, and the machine's ceilings over them", ROOFLINE),
-    "convergence.csv": ("accuracy epoch by epoch, of every life", CONVERGENCE),
+    "curves.csv": ("hit ratios for every cache size, from the trace of a separate epoch", CURVES),
+    "roofline.csv": ("kernels measured alone, and the machine's measured peaks", ROOFLINE),
+    "convergence.csv": ("accuracy after each epoch, for each process", CONVERGENCE),
 }
-# Of a run of several machines, which has no cells.
-ACROSS = {"machines.csv": ("one row per rank and epoch, several machines emulated", MACHINES)}
+# A run of emulated machines has this table instead of cells.
+ACROSS = {"machines.csv": ("one row per rank and epoch of emulated machines", MACHINES)}
 
 __all__ = [
     "ACROSS", "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "MACHINES", "METRICS", "RATIOS",

@@ -1,4 +1,4 @@
-"""``stages.csv``, ``kernels.csv``, ``curves.csv`` and ``convergence.csv``: a look inside a cell."""
+"""``stages.csv``, ``kernels.csv``, ``curves.csv``, ``convergence.csv``: details of a cell."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from gnnbench.schema.column import Record, column
 
 STAGE_NAMES = {
-    "batch": "the whole call, until the sizes are known on the host (host_s), and its work "
-    "(device_s); measured without the marks of the others",
-    "prepare": "degrees, offsets, allocation, clearing of tables, reading sizes",
+    "batch": "the whole call: until the sizes are known on the host (host_s) and on the GPU "
+    "(device_s); measured without the events of the other stages",
+    "prepare": "degrees, offsets, allocation, clearing tables, reading sizes",
     "pick": "the sampling kernel",
     "id_map": "insertion and local ids",
-    "block": "what is left to do until the block is there",
+    "block": "the remaining work for the block",
 }
 
 
@@ -21,26 +21,30 @@ class StageRow(Record):
     """A stage of a sampler: a row of ``stages.csv``."""
 
     id: str = column("", "cell")
-    cell: str = column("", "system and what sets it apart in the run")
-    stage: str = column("", "see below; a native sampler's, and `batch` for any")
-    hop: int | None = column("", "from 1 at the seeds; empty where it serves all hops")
-    batches: int | None = column("", "batches behind the medians")
-    host_s: float | None = column("s", "time of the host's clock, per batch")
-    device_s: float | None = column("s", "time between events on the GPU's stream, per batch")
-    looks: int | None = column("", "processes behind the means of medians; empty: one")
-    host_low_s: float | None = column("s", "lower end of host_s, over looks")
+    cell: str = column("", "system and distinguishing settings")
+    stage: str = column("", "stage of a native sampler, see below; `batch` for every sampler")
+    hop: int | None = column("", "from 1 at the seeds; empty for a stage of all hops")
+    batches: int | None = column("", "batches over which the medians are taken")
+    host_s: float | None = column("s", "host time per batch")
+    device_s: float | None = column("s", "time between events on the GPU's stream per batch")
+    looks: int | None = column("", "profiling runs over which the medians are averaged; empty: one")
+    host_low_s: float | None = column(
+        "s", "lower end of the interval of host_s, over profiling runs"
+    )
     host_high_s: float | None = column("s", "upper end")
-    device_low_s: float | None = column("s", "lower end of device_s, over looks")
+    device_low_s: float | None = column(
+        "s", "lower end of the interval of device_s, over profiling runs"
+    )
     device_high_s: float | None = column("s", "upper end")
     nodes: int | None = column("", "destinations of the hop; input nodes of the batch")
-    edges: int | None = column("", "edges drawn")
+    edges: int | None = column("", "edges sampled")
     block_bytes: int | None = column("B", "the blocks returned: offsets, columns, nodes")
     extra_bytes: int | None = column(
         "B",
-        "peak of device memory beyond the graph, the batch order and the blocks, with what "
-        "the sampler keeps between batches; empty on a CPU",
+        "peak of device memory without the graph, the batch order and the blocks, including "
+        "the state of the sampler between batches; empty on a CPU",
     )
-    extra_ratio: float | None = column("1", "extra_bytes over block_bytes")
+    extra_ratio: float | None = column("1", "extra_bytes / block_bytes")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -48,18 +52,18 @@ class KernelRow(Record):
     """A GPU kernel of a cell: a row of ``kernels.csv``."""
 
     id: str = column("", "cell")
-    cell: str = column("", "system and what sets it apart in the run")
-    kernel: str = column("", "name, as the CUDA profiling interface gives it")
+    cell: str = column("", "system and distinguishing settings")
+    kernel: str = column("", "name of the kernel, from the CUDA profiling interface")
     calls: float = column("1", "launches per batch")
     device_s: float = column("s", "time on the GPU per batch, all launches")
-    grid: str = column("", "blocks of a launch, the most frequent shape")
-    block: str = column("", "threads of a block, likewise")
+    grid: str = column("", "grid of a launch, most frequent shape")
+    block: str = column("", "block of a launch, most frequent shape")
     registers: int | None = column("", "registers per thread")
     shared_bytes: int | None = column("B", "shared memory per block")
     occupancy: float | None = column(
         "1",
-        "warps that the launch can keep resident over what the GPU has room for, median; "
-        "from the launch's shape and resources, not from counters; empty: unknown",
+        "theoretical occupancy, median: resident warps by the launch's shape and resources / "
+        "maximum of the GPU; empty: unknown",
     )
 
 
@@ -67,14 +71,14 @@ class KernelRow(Record):
 class CurveRow(Record):
     """The hit ratio of a cache of one size: a row of ``curves.csv``."""
 
-    id: str = column("", "cell whose sampler and ranking it is of")
-    cell: str = column("", "system and what sets it apart in the run")
-    policy: str = column("", "policy of the cache; sieve: simulated, after an epoch that warmed it")
-    ratio: float = column("1", "cached rows over all rows of the feature table")
+    id: str = column("", "cell that defines the sampler and the ranking")
+    cell: str = column("", "system and distinguishing settings")
+    policy: str = column("", "cache policy; sieve: simulated after a warm-up epoch")
+    ratio: float = column("1", "cached rows / rows of the feature table")
     hit_ratio: float = column(
-        "1", "rows found in such a cache over all that the batches need: exact"
+        "1", "rows served by such a cache / rows that the batches need (exact)"
     )
-    missed_bytes: float = column("B", "bytes of rows that a batch would have fetched, mean")
+    missed_bytes: float = column("B", "bytes of missed rows per batch, mean")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -82,14 +86,14 @@ class ConvergenceRow(Record):
     """A model after one epoch: a row of ``convergence.csv``."""
 
     id: str = column("", "cell")
-    cell: str = column("", "system and what sets it apart in the run")
+    cell: str = column("", "system and distinguishing settings")
     pair: str = column("", "reference id and system id, joined by '-'")
-    life: int = column("", "which pair of fresh processes of this comparison, from 0")
-    epoch: int = column("", "epochs trained so far, warm-up among them, from 1")
-    elapsed_s: float = column("s", "wall time of these epochs; evaluation is no part of it")
+    life: int = column("", "number of the pair of fresh processes in this comparison, from 0")
+    epoch: int = column("", "epochs trained so far, including warm-up, from 1")
+    elapsed_s: float = column("s", "wall time of these epochs without evaluation")
     loss: float | None = column("", "mean training loss of the epoch")
-    val_accuracy: float = column("1", "share of validation nodes answered right after it")
-    test_accuracy: float = column("1", "share of test nodes answered right after it")
+    val_accuracy: float = column("1", "accuracy on validation nodes after the epoch")
+    test_accuracy: float = column("1", "accuracy on test nodes after the epoch")
 
 
 STAGES = StageRow.columns()

@@ -1,4 +1,4 @@
-"""``roofline.csv``: kernels run by themselves, below the ceilings measured in turns with them."""
+"""``roofline.csv``: kernels measured alone, alternating with the machine's peak rates."""
 
 from __future__ import annotations
 
@@ -11,58 +11,64 @@ from gnnbench.schema.column import Record, column
 class RooflineRow(Record):
     """A kernel or a measured peak: a row of ``roofline.csv``."""
 
-    kind: str = column("", "ceiling, of the machine; kernel, of a cell's batches")
-    id: str = column("", "cell; empty for a ceiling, which belongs to all")
-    cell: str = column("", "system and what sets it apart in the run")
-    device: str = column("", "cpu or cuda")
-    threads: int = column("", "threads of a CPU")
-    name: str = column("", "fma, copy, read or rows (at random); sample, gather or aggregate")
-    level: str = column("", "where a ceiling's data are: memory, L2, L3, shared")
-    level_bytes: int | None = column("B", "what that level holds, of all cores or multiprocessors")
-    row_bytes: int | None = column(
-        "B", "bytes of a row of `rows`; 4 are random reads of single words"
+    kind: str = column(
+        "", "ceiling: a measured peak of the machine; kernel: a kernel on a cell's batches"
     )
+    id: str = column("", "cell; empty for a ceiling")
+    cell: str = column("", "system and distinguishing settings")
+    device: str = column("", "cpu or cuda")
+    threads: int = column("", "CPU threads")
+    name: str = column("", "fma, copy, read or rows (at random); sample, gather or aggregate")
+    level: str = column("", "memory level of a ceiling's data: memory, L2, L3, shared")
+    level_bytes: int | None = column(
+        "B", "capacity of that level, all cores or multiprocessors together"
+    )
+    row_bytes: int | None = column("B", "bytes of a row of `rows`; 4: random reads of single words")
     direction: str = column(
         "",
-        "forward; backward, with whatever transpose it makes; backward, kept: again on that block",
+        "forward; backward, including a transpose; backward, kept: again, transpose reused",
     )
-    layer: int | None = column("", "of an aggregation, from 1 at the input")
-    mode: str = column("", "sum, mean or gcn; attention")
-    width: int | None = column("", "elements of a row, of all heads")
-    heads: int | None = column("", "heads of an attention, else 0")
-    unit: str = column("", "of value and ceiling: flop/s, B/s or read/s")
-    value: float = column("", "rate: geometric mean over lives of each one's median")
+    layer: int | None = column("", "layer of an aggregation, from 1 at the input")
+    mode: str = column("", "sum, mean, gcn or attention")
+    width: int | None = column("", "elements of a row, all heads together")
+    heads: int | None = column("", "attention heads; 0 for other modes")
+    unit: str = column("", "unit of value and ceiling: flop/s, B/s or read/s")
+    value: float = column("", "rate: median in a process, geometric mean over processes")
     low: float | None = column("", "lower end of its 95 % interval")
     high: float | None = column("", "upper end of its 95 % interval")
-    n: int = column("", "lives behind it")
-    spread: float = column("1", "relative standard deviation from one turn to the next, median")
-    time_s: float = column("s", "time of one run, from caches that hold nothing of it")
-    flops: int | None = column("", "operations on elements, counted: median over batches")
-    least_bytes: int | None = column("B", "counted: every row read once, every result written once")
-    asked_bytes: int | None = column("B", "counted: a row read for every edge")
-    reads: int | None = column("", "random reads of the graph that samples need, counted")
-    intensity: float | None = column("", "flops over least_bytes, flop/B")
-    asked_intensity: float | None = column("", "flops over asked_bytes, flop/B")
+    n: int = column("", "number of processes")
+    spread: float = column("1", "relative standard deviation between repetitions, median")
+    time_s: float = column("s", "time of one run with cold caches")
+    flops: int | None = column("", "arithmetic operations (counted), median over batches")
+    least_bytes: int | None = column(
+        "B", "minimum traffic (counted): each row read once, each result written once"
+    )
+    asked_bytes: int | None = column("B", "requested traffic (counted): a row read for each edge")
+    reads: int | None = column("", "random reads of the graph for sampling (counted)")
+    intensity: float | None = column("", "flops / least_bytes, flop/B")
+    asked_intensity: float | None = column("", "flops / asked_bytes, flop/B")
     bound: str = column(
         "",
-        "the ceiling that it is held against: fma; memory, the faster of copy and read; rows",
+        "ceiling that it is compared with: fma; memory (the faster of copy and read); rows",
     )
-    ceiling: float | None = column("", "the most that it lets a kernel of this intensity reach")
-    of_ceiling: float | None = column("1", "value over that ceiling in the same round, over lives")
+    ceiling: float | None = column(
+        "", "highest rate of a kernel of this intensity under that ceiling"
+    )
+    of_ceiling: float | None = column("1", "value / ceiling in the same round, mean over processes")
     of_ceiling_low: float | None = column("1", "lower end of its 95 % interval")
     of_ceiling_high: float | None = column("1", "upper end of its 95 % interval")
-    counters: str = column("", "whose hardware counters follow: perf, ncu; none, and why")
-    l1_hit: float | None = column(
-        "1", "measured: found in the first cache over all looked up there"
+    counters: str = column(
+        "", "source of the hardware counters that follow: perf, ncu; or none, with the reason"
     )
-    l2_hit: float | None = column("1", "the same of the second cache")
+    l1_hit: float | None = column("1", "hit rate of the L1 cache (measured)")
+    l2_hit: float | None = column("1", "hit rate of the L2 cache (measured)")
     memory_bytes: float | None = column(
-        "B", "measured: read from memory, of ncu written to it, too"
+        "B", "bytes read from memory (measured); with ncu also bytes written"
     )
-    flops_run: float | None = column("", "measured: operations that the GPU executed")
-    memory_intensity: float | None = column("", "flops over memory_bytes, flop/B")
-    doubtful: str = column("", "why it is not to be trusted: above its ceiling")
-    remark: str = column("", "why a ceiling may be another than it says")
+    flops_run: float | None = column("", "operations executed by the GPU (measured)")
+    memory_intensity: float | None = column("", "flops / memory_bytes, flop/B")
+    doubtful: str = column("", "why the row is unreliable: it is above its ceiling")
+    remark: str = column("", "why the ceiling may differ from the true peak")
 
 
 ROOFLINE = RooflineRow.columns()
