@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
 from hypothesis import settings
 from warm import Cold, Warm
 
@@ -177,12 +179,16 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", Cold)
 
 
+_parser = cache(typer.main.get_command)  # built once: it takes 0.1 s
+
+
 @pytest.fixture
 def said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs a command in this process, in an empty folder: code, standard output and error."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(typer.main, "get_command", _parser)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     def call(*words: str) -> tuple[int, str, str]:

@@ -18,7 +18,7 @@ def imported(said, file, *options):
     return out.splitlines()
 
 
-def test_a_name_is_stored_kept_and_replaced(said, tmp_path):
+def test_a_graph_is_stored_kept_and_replaced(said, tmp_path):
     counts = "3 nodes, 6 directed edges"
     first = imported(said, "edges.txt")
     assert first[0] == str(tmp_path / "store" / "imported" / "mine")
@@ -43,7 +43,7 @@ def test_no_line_is_one_stray_word(said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source,words",
+    "source,message",
     [
         ("folder", "folder is a folder, and 'data import' takes a file"),
         ("folder", "'gnnbench data get NAME'"),
@@ -53,8 +53,8 @@ def test_no_line_is_one_stray_word(said, tmp_path):
         ("", "the source is empty"),
     ],
 )
-def test_what_is_no_file_is_refused_with_the_command_that_takes_it(said, tmp_path, source, words):
+def test_a_source_that_is_no_file_is_refused(said, tmp_path, source, message):
     for name in ("folder", "ogbn_arxiv"):
         (tmp_path / name).mkdir()
     code, out, err = said("data", "import", source, "--name", "mine")
-    assert (code, out, err.count("\n")) == (2, "", 1) and words in err
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err

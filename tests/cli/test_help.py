@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 COMMANDS = [
     "run", "show", "runs", "plot", "advise", "calibrate", "compare", "verdicts", "reproduce",
     "list", "doctor", "data", "new",
@@ -18,13 +16,16 @@ LARGE = {
     "torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil",
     "pydantic", "rich",
 }  # fmt: skip
-CODE = """
-import json, sys
+HELP = """
+import io, json, sys
+from contextlib import redirect_stdout
 from gnnbench.cli import app
-code = app(standalone_mode=False)
-print(json.dumps([code, *sys.modules]))
+for words in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as out:
+        code = app([*words, "--help"], standalone_mode=False)
+    print(json.dumps([code, out.getvalue(), *sys.modules]))
 """
-MAIN = """
+PROGRAM = """
 import json, sys
 from gnnbench.cli import main
 try:
@@ -32,21 +33,17 @@ try:
 except SystemExit as end:
     print(json.dumps([end.code, *sys.modules]))
 """
-GUARD = {
-    "gnnbench.core.terminal",
-    "gnnbench.core.text",
-}  # make the output safe, with the standard library
+# They make the output safe, with the standard library alone.
+GUARD = {"gnnbench.core.terminal", "gnnbench.core.text"}
 
 
-def help_of(*words: str, code: str = CODE) -> tuple[str, set[str]]:
-    """What ``gnnbench WORDS --help`` prints, and the modules that it imported."""
+def run(code: str, *arguments: str) -> list[str]:
+    """Lines that a fresh process prints."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *words, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
     )
-    *text, last = done.stdout.splitlines()
-    ended, *modules = json.loads(last)
-    assert ended == 0 and done.stderr == ""
-    return "\n".join(text), set(modules)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
 
 
 def check_few(modules: set[str]) -> None:
@@ -59,27 +56,19 @@ def check_few(modules: set[str]) -> None:
 
 
 def test_help_imports_the_command_line_alone() -> None:
-    text, modules = help_of()
-    assert all(f"\n  {command} " in text for command in COMMANDS)
-    check_few(modules)
+    """Also that of every command; a later one may use what an earlier one imported."""
+    commands = [[], *([name] for name in COMMANDS)]
+    commands += [["data", name] for name in DATA] + [["new", name] for name in NEW]
+    lines = run(HELP, json.dumps(commands))
+    for words, line in zip(commands, lines, strict=True):
+        code, text, *modules = json.loads(line)
+        assert code == 0 and " ".join(words) in text.splitlines()[0]
+        assert words or all(f"\n  {command} " in text for command in COMMANDS)
+        check_few(set(modules))
 
 
 def test_the_program_imports_what_guards_its_output_and_no_more() -> None:
-    text, modules = help_of(code=MAIN)
-    assert "Usage: gnnbench" in text and modules >= GUARD
-    check_few(modules - GUARD)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *((name,) for name in COMMANDS),
-        *(("data", name) for name in DATA),
-        *(("new", name) for name in NEW),
-    ],
-    ids=" ".join,
-)
-def test_the_help_of_a_command_imports_the_command_line_alone(words: tuple[str, ...]) -> None:
-    text, modules = help_of(*words)
-    assert " ".join(words) in text.splitlines()[0]
-    check_few(modules)
+    *text, last = run(PROGRAM, "--help")
+    code, *modules = json.loads(last)
+    assert code == 0 and "Usage: gnnbench" in "\n".join(text) and set(modules) >= GUARD
+    check_few(set(modules) - GUARD)

@@ -1,4 +1,4 @@
-"""``gnnbench list`` of one kind, and what ``--quiet`` still tells."""
+"""``gnnbench list`` of one kind, and the remarks that ``--quiet`` keeps."""
 
 import json
 
@@ -40,19 +40,19 @@ def test_a_system_is_listed_with_its_settings_in_80_columns():
         or "  values: default, cumulative or new" in lines
     )
     assert "sampler (default: hop-by-hop)" in lines and "dtype (default: float32)" in lines
-    found = json.loads(CliRunner().invoke(app, ["list", "baseline", "--json"]).output)
+    system = json.loads(CliRunner().invoke(app, ["list", "baseline", "--json"]).output)
     paths = [line.split(" (default")[0] for line in lines if " (default: " in line]
-    assert paths == list(found["settings"]) and "schedule.step" in paths
+    assert paths == list(system["settings"]) and "schedule.step" in paths
 
 
-def test_neither_experiment_nor_system_is_told_by_both():
+def test_an_unknown_name_is_compared_with_experiments_and_systems():
     with pytest.raises(UsageError, match="experiment or system 'basline'; did you mean 'baselin"):
         CliRunner().invoke(app, ["list", "basline"], catch_exceptions=False)
     with pytest.raises(UsageError, match="--profile belongs to an experiment"):
         CliRunner().invoke(app, ["list", "dgl", "--profile", "x"], catch_exceptions=False)
 
 
-def test_a_definition_beside_goes_before_a_system(tmp_path, monkeypatch):
+def test_a_definition_in_the_folder_has_precedence_over_a_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = 'schema_version = 2\nextends = "breakdown"\ntitle = "Mine"\n'
     (tmp_path / "baseline.toml").write_text(text)
@@ -68,8 +68,8 @@ def test_reasons_are_the_first_of_the_remarks():
     rows.append(
         {"id": "3", "system": "c", "status": "unstable", "reason": shaken, "doubtful": "others ran"}
     )
-    told = reasons(rows)
-    assert told == [
+    lines = reasons(rows)
+    assert lines == [
         "a: oom_host: no room", f"c: unstable: {shaken}", "(?) b: others ran",
     ]  # fmt: skip
-    assert remarks(rows)[:3] == told
+    assert remarks(rows)[:3] == lines

@@ -16,7 +16,7 @@ FULL = Path("/dev/full")
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
     "words",
-    [("--help",), ("show", RUN), ("show", RUN, "--json")],
+    [("--help",), ("show", RUN)],
 )
 def test_a_full_disk_is_named(words):
     with FULL.open("w") as full:
@@ -29,7 +29,7 @@ def test_a_full_disk_is_named(words):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_another_error_is_told_and_not_the_full_disk():
+def test_another_error_comes_before_the_full_disk():
     with FULL.open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "gnnbench.cli", "show", "nosuch"],
@@ -50,7 +50,7 @@ class Failing:
     flush = isatty = lambda self: self.write("")
 
 
-def test_streams_name_the_problem_and_leave_a_gone_reader_alone():
+def test_a_guarded_stream_names_the_problem_and_passes_on_a_closed_pipe():
     stream = terminal.Guarded(Failing(OSError(5, "Input/output error")))
     for call in (lambda: stream.write("x"), stream.flush, terminal.unguarded(stream).flush):
         with pytest.raises(OutputError, match="standard error cannot be written"):

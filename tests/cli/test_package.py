@@ -1,6 +1,7 @@
-"""What ``gnnbench new`` writes is tested, found and timed as it stands, once it is installed."""
+"""The packages that ``gnnbench new`` writes pass their tests and are measured once installed."""
 
 import csv
+import os
 import subprocess
 import sys
 import tomllib
@@ -14,35 +15,37 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.kernels.library import native_info
 
-# Few epochs of few batches: what is measured does not matter here.
-QUICK = ("--profile", "smoke", "--repeats", "1", "-o", "rounds=2", "-o", "max_batches=2", "-o")
-SAMPLING = ("sampling", *QUICK, "baseline.sampler=hop-by-hop")
-BREAKDOWN = ("breakdown", *QUICK, "fanouts=[4,3]", "--models", "gcn")
+# Few epochs of few batches: the measured times do not matter here.
+RUN = (
+    "run", "breakdown", "--profile", "smoke", "--repeats", "1", "--models", "gcn", "--datasets",
+    "rmat@10", "-q", "-o", "rounds=2", "-o", "max_batches=2", "-o", "fanouts=[4,3]",
+)  # fmt: skip
+WORK = {"own_sampler": "equivalent", "own_system": "identical"}
 
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Has this process, and those that it starts, find a package as one that is installed."""
+    """Makes this process and its children find a folder's package like an installed one."""
 
     def install(folder):
-        describe(folder)
-        monkeypatch.setenv("PYTHONPATH", str(folder))
+        add_metadata(folder)
+        monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
         monkeypatch.syspath_prepend(str(folder))
-        forget()
+        clear_caches()
 
     yield install
     monkeypatch.undo()
-    forget()
+    clear_caches()
 
 
-def forget():
-    """What was found before."""
-    found = registry._installed, registry.entries
-    for cache in (*found, available.availability, environment.dataset_state):
+def clear_caches():
+    caches = registry._installed, registry.entries, available.availability
+    for cache in (*caches, environment.dataset_state):
         cache.cache_clear()
 
 
-def describe(folder):
+def add_metadata(folder):
+    """Write the ``dist-info`` that pip would write."""
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     about = folder / f"{project['name']}-{project['version']}.dist-info"
     about.mkdir()
@@ -57,29 +60,29 @@ def describe(folder):
     (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("kind,run", [("sampler", SAMPLING), ("system", BREAKDOWN)])
-def test_a_new_package_passes_its_test_and_is_timed(kind, run, tmp_path, installed, said):
+def test_new_packages_pass_their_tests_and_are_measured(tmp_path, installed, said):
     if not native_info()["cpu_built"]:
         pytest.skip("the native library is not built; run 'make install'")
-    name = f"own_{kind}"
-    files = write(kind, name, tmp_path / "package")
-    assert [f.name for f in files] == ["pyproject.toml", f"{name}.py", f"test_{name}.py"]
-    installed(tmp_path / "package")
-    tests = [sys.executable, "-m", "pytest", "-q", "package", "-p", "no:cacheprovider"]
-    assert "2 passed" in subprocess.run(tests, capture_output=True, text=True).stdout
-    assert name in said("list")[1]
-    code, out, error = said("run", *run, "--systems", f"baseline,{name}", "-q")
+    for name in WORK:
+        folder = tmp_path / "packages" / name
+        files = write(name.removeprefix("own_"), name, folder)
+        assert [f.name for f in files] == ["pyproject.toml", f"{name}.py", f"test_{name}.py"]
+        installed(folder)
+    tests = [sys.executable, "-m", "pytest", "-q", "packages", "-p", "no:cacheprovider"]
+    done = subprocess.run(tests, capture_output=True, text=True)
+    assert "4 passed" in done.stdout, done.stdout
+    code, out, error = said(*RUN, "--systems", ",".join(("baseline", *WORK)))
     assert code == 0, out + error
     (cells,) = tmp_path.glob("results/*/run-*/cells.csv")
     with cells.open() as file:
         rows = {row["system"]: row for row in csv.DictReader(file)}
-    assert {n: row["status"] for n, row in rows.items()} == {"baseline": "ok", name: "ok"}
-    work = "equivalent" if kind == "sampler" else "identical"
-    assert (rows[name]["work_class"], rows[name]["verified"]) == (work, "true")
+    assert {n: row["status"] for n, row in rows.items()} == dict.fromkeys(("baseline", *WORK), "ok")
+    assert {name: rows[name]["work_class"] for name in WORK} == WORK
+    assert all(rows[name]["verified"] == "true" for name in WORK)
 
 
 @pytest.mark.parametrize(
-    "name,words",
+    "name,message",
     [
         ("my-own", "'my-own' cannot be the name of a Python module; take one like 'my_own'"),
         ("class", "'class' cannot be the name of a Python module; take one like 'my_sampler'"),
@@ -90,14 +93,14 @@ def test_a_new_package_passes_its_test_and_is_timed(kind, run, tmp_path, install
         ("json", "a module 'json' is installed already; take another name, as 'my_json'"),
     ],
 )
-def test_a_name_that_cannot_be(name, words, tmp_path):
-    with pytest.raises(UsageError) as found:
+def test_an_impossible_name_is_refused(name, message, tmp_path):
+    with pytest.raises(UsageError) as error:
         write("sampler", name, tmp_path / "package")
-    assert str(found.value) == words
+    assert str(error.value) == message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_there_or_cannot_be(tmp_path, monkeypatch):
+def test_an_existing_or_impossible_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
     with pytest.raises(UsageError, match="'mine' is there already; name another folder: --out"):

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-# A command that waits in the place of 'gnnbench runs'.
-WAITS = """
+COMMAND = """
 import signal, time
 from gnnbench import cli
 
@@ -22,26 +21,27 @@ cli.main()
 """
 
 
-def started(before="", **how):
-    code = WAITS.format(before=before)
+def start_waiting(before="", **streams):
+    """Start a command that waits for a signal, once it is ready."""
+    code = COMMAND.format(before=before)
     process = subprocess.Popen(
         [sys.executable, "-c", code, "wait"], stdout=subprocess.PIPE, text=True,
-        **{"stderr": subprocess.PIPE, **how},
+        **{"stderr": subprocess.PIPE, **streams},
     )  # fmt: skip
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_an_interruption(sign):
-    process = started()
-    process.send_signal(sign)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_the_command(number):
+    process = start_waiting()
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, "gnnbench: interrupted\n")
 
 
 def test_nohup_is_respected():
-    process = started("signal.signal(signal.SIGHUP, signal.SIG_IGN)")
+    process = start_waiting("signal.signal(signal.SIGHUP, signal.SIG_IGN)")
     process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(timeout=0.5)
@@ -50,10 +50,10 @@ def test_nohup_is_respected():
     assert process.returncode == 130
 
 
-def test_a_terminal_that_is_gone():
-    """Nobody can read the message then, and the exit code stays."""
+def test_a_closed_terminal_leaves_the_exit_code():
+    """Nobody can read the message."""
     ours, theirs = os.openpty()
-    process = started(stderr=theirs)
+    process = start_waiting(stderr=theirs)
     os.close(theirs)
     os.close(ours)
     process.send_signal(signal.SIGHUP)
@@ -61,11 +61,12 @@ def test_a_terminal_that_is_gone():
     assert process.returncode == 130
 
 
-def test_a_reader_that_is_gone_is_no_failure():
+def test_a_closed_pipe_is_no_failure():
+    """More is printed than a buffer holds, so that a write fails in the middle of the command."""
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
-        [sys.executable, "-m", "gnnbench", "list"],
+        [sys.executable, "-m", "gnnbench", "list", "experiments", "--json"],
         stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120,
     )  # fmt: skip
     os.close(theirs)

@@ -7,13 +7,13 @@ from gnnbench.core import terminal
 
 
 @pytest.mark.parametrize("columns,room", [(0, 80), (1, 20), (19, 20), (20, 20), (40, 40)])
-def test_a_terminal_has_room_for_a_word(monkeypatch, capsys, columns, room):
-    made = terminal.console
+def test_a_narrow_terminal_is_printed_on(monkeypatch, capsys, columns, room):
+    make = terminal.console
 
     def console(stderr=False, width=None):
-        found = made(stderr, columns if width is None else width)
-        found._force_terminal = True
-        return found
+        narrow = make(stderr, columns if width is None else width)
+        narrow._force_terminal = True
+        return narrow
 
     monkeypatch.setattr(terminal, "console", console)
     assert output.room() == room
