@@ -123,31 +123,31 @@ def test_bytes_that_wait_are_those_of_the_samples(small_graph):
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("pick", ["floyd", "random_walk"])
 def test_a_sample_that_is_moved_comes_back_as_it_was(pick, frontier, small_graph, monkeypatch):
-    """One piece of memory a sample, as for a GPU; its ids are copied out of it."""
+    """Each sample is one allocation, as for a GPU; its ids are copied out of it."""
     settings = {"sampler.pick": pick, "sampler.frontier": frontier}
     system = make(small_graph, settings=settings, until="sample", **SMALL)
-    pieces = []
+    allocations = []
 
-    def piece(size):
-        pieces.append(torch.full((size,), 77, dtype=torch.uint8))
-        return pieces[-1]
+    def allocate(size):
+        allocations.append(torch.full((size,), 77, dtype=torch.uint8))
+        return allocations[-1]
 
-    monkeypatch.setattr(StoredSamples, "_locked", staticmethod(piece))
+    monkeypatch.setattr(StoredSamples, "_locked", staticmethod(allocate))
     waiting = StoredSamples(system.job, True)
     waiting._moves = True
     seeds = system.order.batches(0, "cpu")[:3]
     batches = [system.stages.sampler.checked(few, n) for n, few in enumerate(seeds)]
     for batch in batches:
         waiting.put(batch)
-    assert sum(len(p) for p in pieces) == waiting.bytes and len(pieces) == 3
-    for batch, memory in zip(batches, pieces, strict=True):
-        found = waiting.sample(batch.seeds, 0, batch.number)
-        assert (found.number, found.frontier) == (batch.number, frontier)
-        assert found.sampled_edges == batch.sampled_edges
-        assert all(same(*pair) for pair in zip(parts_of(found), parts_of(batch), strict=True))
+    assert sum(map(len, allocations)) == waiting.bytes and len(allocations) == 3
+    for batch, memory in zip(batches, allocations, strict=True):
+        moved = waiting.sample(batch.seeds, 0, batch.number)
+        assert (moved.number, moved.frontier) == (batch.number, frontier)
+        assert moved.sampled_edges == batch.sampled_edges
+        assert all(same(*pair) for pair in zip(parts_of(moved), parts_of(batch), strict=True))
         memory.fill_(1)
-        assert all(same(*pair) for pair in zip(ids_of(found), ids_of(batch), strict=True))
-        assert not same(found.blocks[0].indices, batch.blocks[0].indices)
+        assert all(same(*pair) for pair in zip(ids_of(moved), ids_of(batch), strict=True))
+        assert not same(moved.blocks[0].indices, batch.blocks[0].indices)
 
 
 @pytest.mark.parametrize("batches", [0, 3])
@@ -159,10 +159,10 @@ def test_stored_bytes_are_counted_all_and_at_a_time(batches, small_graph, one_th
         waiting = StoredSamples(system.job, True)
         waiting.put(system.stages.sampler.sample(few, 0, number))
         sizes.append(waiting.bytes)
-    found = counted(run(system))
+    counts = counted(run(system))
     of_turns = [sum(sizes[i : i + (batches or 10)]) for i in range(0, 10, batches or 10)]
-    assert found["schedule", "stored_bytes", "host"] == sum(sizes) > 0
-    assert found["schedule", "stored_most_bytes", "host"] == max(of_turns)
+    assert counts["schedule", "stored_bytes", "host"] == sum(sizes) > 0
+    assert counts["schedule", "stored_most_bytes", "host"] == max(of_turns)
 
 
 def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkeypatch):
@@ -214,5 +214,5 @@ def test_where_only_samples_are_drawn_it_is_serial(small_graph):
 @pytest.mark.parametrize("name", ["dgl", "pyg", "pyg-native"])
 def test_batches_of_others_are_not_stored(name):
     named = find("baseline")
-    found = named.resolved(alternate(sampler=name), "cpu", Until.COMPUTE)
-    assert f"stores batches of gnnbench's own blocks, and sampler '{name}'" in found.unsupported
+    resolved = named.resolved(alternate(sampler=name), "cpu", Until.COMPUTE)
+    assert f"stores batches of gnnbench's own blocks, and sampler '{name}'" in resolved.unsupported

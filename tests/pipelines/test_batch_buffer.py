@@ -61,9 +61,9 @@ def out():
 
 def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes, rows):
     word = out.write(batch_of(nodes), rows)
-    found, int32 = word.batch, torch.int32
-    assert found.seeds == TensorSlice(0, torch.int64, (2,))
-    inner, outer = found.blocks
+    described, int32 = word.batch, torch.int32
+    assert described.seeds == TensorSlice(0, torch.int64, (2,))
+    inner, outer = described.blocks
     assert (inner.indptr, inner.indices) == (
         TensorSlice(256, int32, (4,)),
         TensorSlice(512, int32, (2,)),
@@ -80,10 +80,10 @@ def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes
         TensorSlice(768, int32, (3,)),
         TensorSlice(1792, torch.float32, (1,)),
     )
-    assert found.extra == {"edges": TensorSlice(2048, torch.int16, (3,))}
+    assert described.extra == {"edges": TensorSlice(2048, torch.int16, (3,))}
     assert word.rows == TensorSlice(2304, torch.float32, (4, 33))
     assert inner.weights is outer.positions is None
-    assert (found.sampled_edges, found.frontier, found.number) == (3, "new", 4)
+    assert (described.sampled_edges, described.frontier, described.number) == (3, "new", 4)
     assert (word.buffer, word.size, out.grown, out.free) == (1, out.size, 1, False)
     assert out.written == 2304 + 3 * ALIGN  # of rows of 528 bytes
 
@@ -160,5 +160,5 @@ class Odd(Exception):
     ],
 )
 def test_an_error_keeps_its_type_and_text(error, kind, text):
-    found = pickle.loads(pickle.dumps(RemoteFailure.by(error))).exception()
-    assert type(found) is kind and text in str(found)
+    received = pickle.loads(pickle.dumps(RemoteFailure.by(error))).exception()
+    assert type(received) is kind and text in str(received)

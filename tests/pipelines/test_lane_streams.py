@@ -1,7 +1,7 @@
-"""The order of a GPU's streams, played by threads: what is enqueued is done late, and in order.
+"""The order of a GPU's streams, simulated by threads: enqueued work is done late, and in order.
 
-Memory goes back to whom it was allocated for as torch's allocator has it: when nothing refers to
-it any more on the host, whatever work that reads it is still to be done.
+Memory returns to the stream that it was allocated for as with torch's allocator: when nothing
+refers to it on the host, even while work that reads it is still enqueued.
 """
 
 import random
@@ -32,7 +32,7 @@ HERE = threading.local()
 
 
 class Stream(lanes.WorkStream):
-    """Work is done by a thread, one after the other, some of it late."""
+    """A thread does the enqueued work in order, some of it late."""
 
     def __init__(self, name, late, deaf):
         super().__init__(name)
@@ -70,7 +70,7 @@ class Stream(lanes.WorkStream):
 
 
 class Pool:
-    """Memory of a stream: what nobody refers to is given out again at once."""
+    """Memory of a stream; memory without references is reused at once."""
 
     def __init__(self, shape, dtype):
         self._free, self._how = [], (shape, dtype)
@@ -88,7 +88,7 @@ class Pool:
 
 
 class Owned:
-    """What the host sees of memory."""
+    """A reference of the host to memory of a pool."""
 
     def __init__(self, pool, **more):
         self.memory = pool.take()
@@ -97,7 +97,7 @@ class Owned:
 
 
 class Sampler(SamplerStage):
-    """Enqueues draws; ``asks``: reads what was told of them later."""
+    """Enqueues draws; ``asks``: submits asynchronously and reads the sizes later."""
 
     def __init__(self, asks):
         self._asks, self.pool = asks, Pool((FEW,), torch.int64)
@@ -115,11 +115,11 @@ class Sampler(SamplerStage):
         batch, nodes = Owned(self.pool, number=number), right(number)
         into = batch.memory
         HERE.lane.enqueue(lambda: into.copy_(nodes))
-        told = HERE.lane.mark()
+        drawn = HERE.lane.mark()
         if not self._asks:
-            told.wait(30)
+            drawn.wait(30)
             return batch
-        return batch, told
+        return batch, drawn
 
     def end(self, ticket):
         if not self._asks:
@@ -133,9 +133,9 @@ class Store:
 
     window = 1
 
-    def __init__(self, held, fresh):
+    def __init__(self, outputs, fresh):
         graph = SimpleNamespace(features=TABLE)
-        self._ring = RowRing(Job(Cell("e", "s", "t", ""), graph, Counts(), held), "cpu")
+        self._ring = RowRing(Job(Cell("e", "s", "t", ""), graph, Counts(), outputs), "cpu")
         self._fresh, self.pool = fresh, Pool((FEW, 4), torch.float32)
 
     def load(self, batch):
@@ -160,7 +160,7 @@ class Backwards(Order):
         raise AssertionError
 
     def arrange(self, batches, last):
-        """Reads the batches on the stream that asks, the last one too, and waits for nothing."""
+        """Reads the batches, and the last one, on the calling stream, without waiting."""
         read = [batch.memory for batch in (*batches, *([last] if last is not None else []))]
         numbers = [b.number for b in (*batches, *([last] if last is not None else []))]
         HERE.lane.enqueue(lambda: self.looked.extend(map(compared, read, numbers)))
@@ -175,8 +175,10 @@ def compared(memory, number):
     return torch.equal(memory, right(number))
 
 
-def played(monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0.3, 0.3), deaf=()):
-    """An epoch; whether each look at nodes and rows was right, and the stages."""
+def simulate(
+    monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0.3, 0.3), deaf=()
+):
+    """Run an epoch. Whether each check of nodes and rows passed, and the stages."""
     names = ("sample", "memory_io", "")
     streams = {n: Stream(n, s, n in deaf) for n, s in zip(names, late, strict=True)}
     own = streams[""]
@@ -211,23 +213,29 @@ def played(monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0
 LATE = [(0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3), (0, 0, 0)]
 
 
-@pytest.mark.parametrize("late", LATE, ids=str)
-@pytest.mark.parametrize("asks", [False, True], ids=["waits", "asks"])
-@pytest.mark.parametrize("fresh", [False, True], ids=["ring", "fresh"])
-@pytest.mark.parametrize("depth,window", [(1, 1), (2, 1), (1, 3), (4, 2)])
+# Every kind of memory and of sampler at every depth, and with every delay.
+KINDS = [(fresh, asks) for fresh in (False, True) for asks in (False, True)]
+CASES = [
+    (depth, window, *KINDS[(i + j) % 4], late)
+    for i, (depth, window) in enumerate(((1, 1), (2, 1), (1, 3), (4, 2)))
+    for j, late in enumerate(LATE)
+]
+
+
+@pytest.mark.parametrize("depth,window,fresh,asks,late", CASES)
 def test_nothing_is_overwritten_before_its_readers_are_done(
     monkeypatch, depth, window, fresh, asks, late
 ):
     order = None if window == 1 else Backwards(window)
-    looks, stages = played(monkeypatch, depth, order, asks, fresh, late)
+    looks, stages = simulate(monkeypatch, depth, order, asks, fresh, late)
     assert len(looks) >= 4 * COUNT and all(looks)
-    # Bounded, whoever is late: what is drawn, loaded and trained, and a window beside it.
+    # Bounded under any delay: the batches sampled, loaded and trained, and one window.
     assert stages.sampler.pool.made <= 2 * window + 2 * depth + 4
     assert stages.store.pool.made <= depth + 2
 
 
 @pytest.mark.parametrize("deaf", ["sample", "memory_io", ""], ids=["sample", "memory_io", "own"])
-def test_a_stream_that_waits_for_nothing_shows(monkeypatch, deaf):
+def test_a_stream_that_does_not_wait_is_detected(monkeypatch, deaf):
     late = {"sample": (0, 0.4, 0.4), "memory_io": (0.4, 0, 0.4), "": (0.4, 0.4, 0)}[deaf]
-    looks, _ = played(monkeypatch, 1, asks=True, late=late, deaf=(deaf,))
+    looks, _ = simulate(monkeypatch, 1, asks=True, late=late, deaf=(deaf,))
     assert not all(looks)

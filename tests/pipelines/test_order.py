@@ -32,6 +32,6 @@ def test_max_batches_keeps_the_first():
 
 def test_a_cells_order_is_the_cells(small_graph):
     cell = Cell("e", "s", "small", "gcn", batch_size=64, seed=5, max_batches=2)
-    found = AsDrawn().build(Job(cell, small_graph, Counts())).batches(3)
+    batches = AsDrawn().build(Job(cell, small_graph, Counts())).batches(3)
     right = Permuted(small_graph.train_idx, 64, 5, 2).batches(3)
-    assert len(found) == 2 and all(map(torch.equal, found, right))
+    assert len(batches) == 2 and all(map(torch.equal, batches, right))

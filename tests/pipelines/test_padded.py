@@ -1,4 +1,4 @@
-"""Batches padded to one shape: what lies where, losses, gradients, larger shapes, counts."""
+"""Batches padded to one shape: memory layout, losses, gradients, larger shapes, counts."""
 
 import time
 from dataclasses import replace
@@ -47,18 +47,18 @@ def batch_of(num_src, edges=0):
 
 def test_a_shape_is_every_layer_s_rows_and_edges():
     outer = block([0, 1], [1], 2)
-    found = PaddedShape.of([SMALL, outer])
-    assert found == PaddedShape((4, 2, 1), (3, 1))
+    shape = PaddedShape.of([SMALL, outer])
+    assert shape == PaddedShape((4, 2, 1), (3, 1))
     assert PaddedShape.of([replace(outer, weights=torch.ones(1))]) == PaddedShape(
         (2, 1), (1,), True
     )
-    assert found.with_room() == PaddedShape((5, 3, 2), (4, 2))
+    assert shape.with_room() == PaddedShape((5, 3, 2), (4, 2))
     assert PaddedShape((100, 50), (1000,)).with_room() == PaddedShape((113, 57), (1126,))
-    assert found.union(PaddedShape((1, 9, 1), (7, 0))) == PaddedShape((4, 9, 1), (7, 1))
+    assert shape.union(PaddedShape((1, 9, 1), (7, 0))) == PaddedShape((4, 9, 1), (7, 1))
 
 
-def test_room_is_by_what_batches_of_as_many_seeds_differ_by():
-    """Those of fewer seeds, an epoch's last, do not count; too few tell nothing."""
+def test_room_follows_the_spread_of_full_batches():
+    """An epoch's last batch, of fewer seeds, does not count; of few batches the room is fixed."""
     seen = [PaddedShape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
     # Of 349 edges 300 at least are a batch's: the others make 4 rows of 15, as a batch's are.
     assert PaddedShape.for_batches_like(seen) == PaddedShape(
@@ -80,7 +80,7 @@ def test_sources_are_as_many_as_destinations_at_least():
 
 
 @pytest.mark.parametrize(
-    "shape,held",
+    "shape,fits",
     [
         (PaddedShape((5, 3), (3,)), True),
         (PaddedShape((4, 3), (3,)), False),  # no padded row to have padded edges
@@ -89,38 +89,38 @@ def test_sources_are_as_many_as_destinations_at_least():
         (PaddedShape((5, 3), (3,), True), False),
     ],
 )
-def test_a_shape_holds_what_leaves_a_row_of_every_layer(shape, held):
-    assert shape.fits(PaddedShape((4, 2), (3,))) is held
+def test_a_batch_fits_if_it_leaves_a_row_of_every_layer(shape, fits):
+    assert shape.fits(PaddedShape((4, 2), (3,))) is fits
 
 
-def test_where_a_batch_lies_and_what_is_beside_it():
+def test_a_batch_is_written_at_fixed_addresses_with_padding_after_it():
     memory = PaddedMemory(PaddedShape((6, 4), (8,)), 2, CPU)
     (first,) = memory.blocks()
     assert (first.num_src, first.num_dst, first.num_edges) == (6, 4, 8)
     assert first.indptr.tolist() == [0, 2, 4, 6, 8] and memory.labels.tolist() == [0] * 4
     assert first.indices.tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
     rows = torch.arange(8.0).view(4, 2)
-    there = memory.write([SMALL], rows, torch.tensor([7, -1]))
+    written_rows = memory.write([SMALL], rows, torch.tensor([7, -1]))
     (written,) = memory.blocks()
     assert written.indptr.tolist() == [0, 2, 3, 6, 8]
     assert written.indices.tolist() == [2, 3, 1, 3, 4, 5, 0, 1]
     assert written.weights is None and written.transposed is None
     assert memory.labels.tolist() == [7, -1, -1, -1]
-    assert there.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
-    # A smaller batch leaves what the one before it had; another address would break a graph.
-    at = memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
+    assert written_rows.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    # A smaller batch keeps the rest of the one before; another address would break a graph.
+    smaller_rows = memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
     (again,) = memory.blocks()
     assert again.indptr.tolist() == [0, 1, 4, 7, 8]
     assert again.indices.tolist() == [1, 3, 1, 3, 4, 5, 0, 1]
-    assert at.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
-    assert at.data_ptr() == there.data_ptr() == memory.row_buffers[0].data_ptr()
+    assert smaller_rows.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    assert smaller_rows.data_ptr() == written_rows.data_ptr() == memory.row_buffers[0].data_ptr()
     assert memory.labels.tolist() == [5, -1, -1, -1]
     assert again.indptr.data_ptr() == first.indptr.data_ptr()
     assert again.indices.data_ptr() == first.indices.data_ptr()
 
 
-def test_rows_in_a_buffer_of_the_store_stay_there():
-    """The batch's rows first; what is too small or of another dtype is no place for them."""
+def test_rows_in_a_buffer_of_the_store_are_not_copied():
+    """A buffer that is too small or has another dtype is not used."""
     shape, labels = PaddedShape((6, 4), (8,)), torch.zeros(2, dtype=torch.int64)
     sizes = [(7, torch.float32), (6, torch.float32), (5, torch.float32), (9, torch.float16)]
     buffers = [torch.full((n, 2), float(n), dtype=dtype) for n, dtype in sizes]
@@ -138,22 +138,27 @@ def test_rows_in_a_buffer_of_the_store_stay_there():
     assert all(bool((b == n).all()) for b, (n, _) in zip(buffers, sizes, strict=True))
 
 
-@pytest.mark.parametrize("schedule", ["serial", "prefetch", "alternate", "producer-consumer"])
-@pytest.mark.parametrize("features", ["host", "cache"])
-def test_steps_read_rows_where_the_store_leaves_them(schedule, features, small_graph, monkeypatch):
-    """Not so those that another process fetches."""
-    read, right = [], PaddedMemory.write
+@pytest.mark.parametrize(
+    "schedule,features",
+    [
+        ("serial", "host"), ("prefetch", "cache"), ("alternate", "host"),
+        ("producer-consumer", "cache"),
+    ],
+)  # fmt: skip
+def test_steps_read_rows_in_the_buffers_of_the_store(schedule, features, small_graph, monkeypatch):
+    """Rows that another process fetches are copied."""
+    in_place, write_rows = [], PaddedMemory.write
 
     def write(memory, blocks, rows, labels):
-        home = right(memory, blocks, rows, labels)
-        read.append(home.data_ptr() == rows.data_ptr())
+        home = write_rows(memory, blocks, rows, labels)
+        in_place.append(home.data_ptr() == rows.data_ptr())
         return home
 
     monkeypatch.setattr(PaddedMemory, "write", write)
     settings = {"schedule": schedule, "features": features, "schedule.step": "padded"}
     system = make(small_graph, settings=settings)
     assert all(run(system, epoch).ok for epoch in range(3))
-    assert len(read) > 3 and set(read) == {schedule != "producer-consumer"}
+    assert len(in_place) > 3 and set(in_place) == {schedule != "producer-consumer"}
     system.close()
 
 
@@ -163,7 +168,7 @@ def test_without_padded_edges_padded_rows_have_none():
     assert memory.blocks()[0].indptr.tolist() == [0, 2, 3, 3, 3]
 
 
-def test_weights_lie_with_their_edges():
+def test_weights_are_padded_with_their_edges():
     memory = PaddedMemory(PaddedShape((6, 4), (5,), True), 1, CPU)
     weighted = replace(SMALL, weights=torch.tensor([3.0, 1.0, 2.0]))
     memory.write([weighted], torch.ones(4, 1), torch.zeros(2, dtype=torch.int64))
@@ -171,12 +176,12 @@ def test_weights_lie_with_their_edges():
 
 
 def gradients(system, blocks, rows, labels):
-    """The loss's, of every parameter, and the loss, all in float64."""
+    """The loss, then its gradient for every parameter, in float64."""
     model = system.trainer.model.double()
     loss = torch.nn.functional.cross_entropy(model(blocks, rows.double()), labels, ignore_index=-1)
-    found = [loss, *torch.autograd.grad(loss, list(model.parameters()))]
+    result = [loss, *torch.autograd.grad(loss, list(model.parameters()))]
     model.float()
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -189,7 +194,7 @@ def gradients(system, blocks, rows, labels):
     ],
 )
 def test_gradients_are_those_without_padding(model, aggregate, small_graph):
-    """After a larger batch, whose rows and ids are still there; walks weigh by visits."""
+    """Also after a larger batch, whose rows and ids remain; random walks weigh by visits."""
     settings = {"aggregate": aggregate}
     if model == "pinsage" and aggregate != "gnnadvisor":
         settings["sampler.pick"] = "random_walk"
@@ -204,24 +209,32 @@ def test_gradients_are_those_without_padding(model, aggregate, small_graph):
     for batch in (large, small):
         rows, labels = system.stages.store.load(batch), system.trainer.labels_of(batch)
         labels[0] = -1
-        there = memory.write(batch.blocks, rows, labels)
+        padded_rows = memory.write(batch.blocks, rows, labels)
         blocks = memory.blocks()
         for one in blocks:
             one.weights = None if one.weights is None else one.weights.double()
-        found = gradients(system, blocks, there, memory.labels)
+        actual = gradients(system, blocks, padded_rows, memory.labels)
         expected = gradients(system, batch.blocks, rows, labels)
         assert any(bool(e.abs().max() > 1e-3) for e in expected[1:])
-        for own, right in zip(found, expected, strict=True):
+        for own, right in zip(actual, expected, strict=True):
             torch.testing.assert_close(own, right, rtol=1e-10, atol=1e-12)
     system.close()
 
 
-@pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map", "fastsample"])
-@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
-@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin"])
+# Every pair of a schedule with a model or a sampler, and of a model with a sampler.
+SAMPLERS = ["hop-by-hop", "fused-map", "fastsample"]
+SCHEDULES = ["serial", "prefetch", "alternate", "producer-consumer"]
+EQUAL = [
+    (model, schedule, SAMPLERS[(i + j) % 3])
+    for i, schedule in enumerate(SCHEDULES)
+    for j, model in enumerate(("gcn", "graphsage", "gin"))
+]
+
+
+@pytest.mark.parametrize("model,schedule,sampler", EQUAL)
 def test_losses_are_those_of_eager_steps(model, schedule, sampler, small_graph):
-    """Products add up rows in another order; all that is looked at of an epoch is the same."""
-    found = []
+    """Up to the order in which products add up rows; everything else is bit for bit the same."""
+    results = []
     for step in ("eager", "padded"):
         settings = {"sampler": sampler, "schedule": schedule, "schedule.step": step}
         system = make(small_graph, settings=settings, model=model, evaluate="sampled")
@@ -233,21 +246,22 @@ def test_losses_are_those_of_eager_steps(model, schedule, sampler, small_graph):
         assert verified.ok, verified.reason
         assert all(map(torch.equal, before, system.trainer.kept()))
         assert system.recheck(11) == ""
-        found.append((reports, verified.digest, system.evaluate()))
+        results.append((reports, verified.digest, system.evaluate()))
         system.close()
-    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = found
+    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = results
     assert (digest, accuracies) == (own_digest, own_accuracies)
     for right, report in zip(eager, ours, strict=True):
         assert report.loss == pytest.approx(right.loss, rel=1e-5)
         assert report.param_norm == pytest.approx(right.param_norm, rel=1e-4)
         assert report.unique_nodes == right.unique_nodes
-        told = counted(report)
-        assert {name for _, name, _ in told} - PADDING == {n for _, n, _ in counted(right)}
-        assert told["schedule", "padded_rows", ""] > 0 and told["schedule", "row_padding", ""] > 0
+        counts = counted(report)
+        assert {name for _, name, _ in counts} - PADDING == {n for _, n, _ in counted(right)}
+        assert counts["schedule", "padded_rows", ""] > 0
+        assert counts["schedule", "row_padding", ""] > 0
 
 
-class Learns:
-    """A learner that notes what shapes it is given."""
+class Learner:
+    """Records the shapes of its batches."""
 
     def __init__(self):
         self.shapes, self.losses = [], []
@@ -266,25 +280,26 @@ def steps(learner, width=3):
     return PaddedStep(job, learner), job.counts
 
 
-def told(counts):
-    found = {name: value for stage, name, _, value in counts.rows() if stage == "schedule"}
+def take_counts(counts):
+    """Counts of the schedule by name, which are then cleared."""
+    values = {name: value for stage, name, _, value in counts.rows() if stage == "schedule"}
     counts.clear()
-    return found
+    return values
 
 
 def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
     moments = iter(range(100))  # every look at the clock a second later
     monkeypatch.setattr(padded, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
-    learner = Learns()
+    learner = Learner()
     step, counts = steps(learner)
     spent = step.prepare(iter([batch_of(40, 80), batch_of(48, 8)]))
     assert {m.name: v for m, v in spent.items()} == {"capture_time_s": 1}
-    assert learner.shapes == [] and told(counts) == {}
+    assert learner.shapes == [] and take_counts(counts) == {}
     first = PaddedShape((55, 3), (91,))
     for sources, edges in ((48, 80), (54, 91), (3, 0)):
         step.step(batch_of(sources, edges), torch.ones(sources, 3))
     assert learner.shapes == [first] * 3
-    assert told(counts) == {
+    assert take_counts(counts) == {
         "recaptures": 0, "recapture_time_s": 0.0,
         "padded_rows": 58 * 3 - (50 + 56 + 5), "padded_edges": 91 * 3 - 171,
         "row_padding": (58 * 3 - 111) / 111, "edge_padding": (91 * 3 - 171) / 171,
@@ -294,23 +309,23 @@ def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
     step.step(batch_of(48, 80), torch.ones(48, 3))
     second = PaddedShape((62, 3), (91,))
     assert learner.shapes[3:] == [second, *[PaddedShape((62, 3), (104,))] * 2]
-    found = told(counts)
-    assert (found["recaptures"], found["recapture_time_s"]) == (2, 2)
-    assert found["padded_rows"] == 65 * 3 - (57 + 7 + 50)
-    assert found["padded_edges"] == 91 + 2 * 104 - (9 + 92 + 80)
+    values = take_counts(counts)
+    assert (values["recaptures"], values["recapture_time_s"]) == (2, 2)
+    assert values["padded_rows"] == 65 * 3 - (57 + 7 + 50)
+    assert values["padded_edges"] == 91 + 2 * 104 - (9 + 92 + 80)
     assert learner.losses == [3.0] * 6
-    assert told(counts) == {}
+    assert take_counts(counts) == {}
 
 
-def test_without_batches_to_look_at_the_first_makes_the_shape():
-    learner = Learns()
+def test_without_batches_to_prepare_the_first_makes_the_shape():
+    learner = Learner()
     step, counts = steps(learner)
     assert step.prepare(iter([])) == {}
     step.step(batch_of(8, 2), torch.ones(8, 3))
-    assert learner.shapes == [PaddedShape((10, 3), (3,))] and told(counts)["recaptures"] == 1
+    assert learner.shapes == [PaddedShape((10, 3), (3,))] and take_counts(counts)["recaptures"] == 1
 
 
-def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):
+def test_epochs_learn_the_same_without_room(small_graph, monkeypatch):
     right = run(make(small_graph, model="graphsage")).loss
     monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
@@ -325,7 +340,7 @@ def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):
 @pytest.mark.parametrize(
     "broken,value", [("labels", 0), ("rows", 0.0), ("rows", float("nan")), ("edges", 0)]
 )
-def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_graph, monkeypatch):
+def test_the_gate_compares_timed_steps_with_the_layers(broken, value, small_graph, monkeypatch):
     system = make(small_graph, settings={"schedule.step": "padded"})
     before = system.trainer.kept()
     report = system.check()
@@ -334,9 +349,9 @@ def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_grap
     right = PaddedMemory.write
 
     def write(memory, blocks, rows, labels):
-        there = right(memory, blocks, rows, labels).clone()  # the store's are left alone
-        {"labels": memory.labels, "rows": there, "edges": memory._indices[0]}[broken].fill_(value)
-        return there
+        home = right(memory, blocks, rows, labels).clone()  # the store keeps its own
+        {"labels": memory.labels, "rows": home, "edges": memory._indices[0]}[broken].fill_(value)
+        return home
 
     monkeypatch.setattr(PaddedMemory, "write", write)
     report = system.check()
@@ -344,7 +359,7 @@ def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_grap
     system.close()
 
 
-def test_what_the_shape_took_is_told_before_the_first_epoch(small_graph):
+def test_the_time_to_find_the_shape_is_a_setup_count(small_graph):
     begin = time.perf_counter()
     system = make(small_graph, settings={"schedule.step": "padded"})
     ((stage, name, where, seconds),) = system.setup_counts
@@ -365,13 +380,13 @@ def test_what_the_shape_took_is_told_before_the_first_epoch(small_graph):
         ({"schedule.step": "graph", "aggregate": "gnnadvisor"}, "cuda", "'gnnadvisor' may wait"),
     ],
 )
-def test_what_cannot_be_is_refused_when_it_is_planned(settings, device, words):
+def test_impossible_steps_are_refused_when_they_are_planned(settings, device, words):
     refused = find("baseline").resolved(settings, device, Until.COMPUTE).unsupported
     assert words in refused
 
 
 @pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
-def test_what_a_graph_can_hold(aggregate):
+def test_a_graph_can_capture_our_aggregations(aggregate):
     settings = {"schedule.step": "graph", "aggregate": aggregate}
     assert not find("baseline").resolved(settings, "cuda", Until.COMPUTE).unsupported
 

@@ -49,16 +49,16 @@ def test_the_first_error_ends_all_parts_and_is_raised(guilty, kind):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_python_changes_threads_sooner_meanwhile(fails):
-    before, progress, found = sys.getswitchinterval(), Progress(), []
+    before, progress, intervals = sys.getswitchinterval(), Progress(), []
 
     def own():
-        found.append(sys.getswitchinterval())
+        intervals.append(sys.getswitchinterval())
         if fails:
             raise ValueError
 
     with pytest.raises(ValueError) if fails else nullcontext():
         progress.run(own)
-    assert found == [pytest.approx(SWITCH_INTERVAL_S)] and sys.getswitchinterval() == before
+    assert intervals == [pytest.approx(SWITCH_INTERVAL_S)] and sys.getswitchinterval() == before
 
 
 def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):
@@ -101,10 +101,10 @@ def test_threads_that_cannot_start_end_those_that_did(monkeypatch):
 
 
 def test_a_thread_has_as_many_for_its_work_as_the_caller():
-    before, found = torch.get_num_threads(), []
+    before, counts = torch.get_num_threads(), []
     torch.set_num_threads(1 if before > 1 else 2)
     try:
-        Progress().run(lambda: None, lambda: found.append(torch.get_num_threads()))
-        assert found == [torch.get_num_threads()]
+        Progress().run(lambda: None, lambda: counts.append(torch.get_num_threads()))
+        assert counts == [torch.get_num_threads()]
     finally:
         torch.set_num_threads(before)
