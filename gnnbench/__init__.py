@@ -14,7 +14,7 @@ Everything is imported when it is first used.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.version import __version__ as __version__
 
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'gnnbench' has no attribute '{name}'")
     value = getattr(importlib.import_module(_EXPORTS[name]), name)

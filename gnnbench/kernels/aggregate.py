@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate_values import real
+from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.transpose import edge_dst, transposed
 
@@ -17,29 +18,41 @@ Gradients = tuple[Tensor | None, Tensor | None, None, None, None]
 
 
 class Kernels(NamedTuple):
-    """Operators with the arguments of ``aggregate`` and ``aggregate_transposed``."""
+    """Operators with the arguments of ``aggregate`` and ``aggregate_transposed``.
 
-    forward: Callable[..., Tensor]
-    transposed: Callable[..., Tensor]
+    ``forward(indptr, indices, x, num_dst, mode, weights)``;
+    ``transposed(indptr, t_indptr, t_dst, t_edge, grad, mode, weights)``
+    """
+
+    forward: Callable[[Tensor, Tensor, Tensor, int, str, Tensor | None], Tensor]
+    transposed: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, str, Tensor | None], Tensor]
+
+
+class _AggregateContext(Context, Protocol):
+    block: Block
+    mode: str
+    kernels: Kernels
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weights: Tensor | None, block: Block, mode: str, kernels: Kernels
-    ) -> Tensor:
-        ctx.block, ctx.mode, ctx.transposed = block, mode, kernels.transposed
+        ctx: _AggregateContext, x: Tensor, weights: Tensor | None, block: Block, mode: str,
+        kernels: Kernels,
+    ) -> Tensor:  # fmt: skip
+        ctx.block, ctx.mode, ctx.kernels = block, mode, kernels
         ctx.save_for_backward(weights, x if ctx.needs_input_grad[1] else None)
         return kernels.forward(block.indptr, block.indices, x, block.num_dst, mode, weights)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Gradients:
+    def backward(ctx: _AggregateContext, grad: Tensor) -> Gradients:
         weights, x = ctx.saved_tensors
         block, mode, grad = ctx.block, ctx.mode, grad.contiguous()
         grad_x = grad_weights = None
         if ctx.needs_input_grad[0]:
-            grad_x = ctx.transposed(block.indptr, *transposed(block), grad, mode, weights)
+            back = transposed(block)
+            grad_x = ctx.kernels.transposed(block.indptr, *back, grad, mode, weights)
         if ctx.needs_input_grad[1]:
             grad_weights = _grad_weights(block, mode, grad, x, weights)
         return grad_x, grad_weights, None, None, None
@@ -63,14 +76,14 @@ def _grad_weights(block: Block, mode: str, grad: Tensor, x: Tensor, weights: Ten
 
 
 def sum_dtype(x: Tensor) -> torch.dtype:
-    """What values are added up in: float64 of float64, float32 of float32 and narrower ones."""
+    """Dtype of sums: float64 for float64, float32 for float32 and narrower types."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def aggregate_by(
     kernels: Kernels, block: Block, x: Tensor, mode: str, edge_weight: Tensor | None
 ) -> Tensor:
-    """:func:`aggregate` by other operators of the same sums."""
+    """:func:`aggregate` by other operators for the same sums."""
     if edge_weight is not None:
         edge_weight = real("edge_weight", edge_weight, sum_dtype(x)).contiguous()
     with native_errors():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,19 +11,20 @@ from torch import Tensor
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate_values import check_mode
+from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.transpose import transposed
 
-NOBODY: AbstractContextManager[Any] = nullcontext()
+UNTIMED: AbstractContextManager[None] = nullcontext()
 
 
 def sum_groups(
     indptr: Tensor, indices: Tensor, x: Tensor, group: int, dim_workers: int,
-    watch: AbstractContextManager[Any] = NOBODY,
+    watch: AbstractContextManager[None] = UNTIMED,
 ) -> Tensor:  # fmt: skip
     """Sums of rows ``[len(indptr) - 1, dim]`` of ``x`` by groups of at most ``group`` entries.
 
-    The groups are made in the call, within ``watch``, as GNNAdvisor's preprocessing makes them.
+    The groups are made in each call, as by GNNAdvisor's preprocessing; ``watch`` times that.
     Raises ``UsageError`` for a wrong argument.
     """
     load_native()
@@ -37,30 +38,42 @@ def sum_groups(
     return out
 
 
+class _SumsContext(Context, Protocol):
+    block: Block
+    group: int
+    dim_workers: int
+    watch: AbstractContextManager[None]
+
+
 class _Sums(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, block: Block, *how: Any) -> Tensor:
-        ctx.block, ctx.how = block, how
-        return sum_groups(block.indptr, block.indices, x, *how)
+    def forward(
+        ctx: _SumsContext, x: Tensor, block: Block, group: int, dim_workers: int,
+        watch: AbstractContextManager[None],
+    ) -> Tensor:  # fmt: skip
+        ctx.block, ctx.group, ctx.dim_workers, ctx.watch = block, group, dim_workers, watch
+        return sum_groups(block.indptr, block.indices, x, group, dim_workers, watch)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: _SumsContext, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         back = transposed(ctx.block)
-        grad_x = sum_groups(back.indptr, back.dst, grad.contiguous(), *ctx.how)
-        return grad_x, None, *(None for _ in ctx.how)
+        grad_x = sum_groups(
+            back.indptr, back.dst, grad.contiguous(), ctx.group, ctx.dim_workers, ctx.watch
+        )
+        return grad_x, None, None, None, None
 
 
 def aggregate_groups(
     block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None, *,
-    group: int = 32, dim_workers: int = 32, watch: AbstractContextManager[Any] = NOBODY,
+    group: int = 32, dim_workers: int = 32, watch: AbstractContextManager[None] = UNTIMED,
 ) -> Tensor:  # fmt: skip
-    """As :class:`gnnbench.models.native.Aggregate` says, as GNNAdvisor (Wang et al., OSDI 2021).
+    """GNNAdvisor (Wang et al., OSDI 2021), as a :class:`gnnbench.models.native.Aggregate`.
 
-    A row's neighbours are cut into groups of at most ``group``, the unit of work, each added to its
-    row; ``dim_workers`` threads share a group's columns (on the CPU vector lanes do). The groups of
-    a sampled block serve once, so they are made in every call, forward and backward, over the block
-    and over its transpose. ``x`` float32 or float64 ``[num_src, dim]``.
+    A row's neighbours are cut into groups of at most ``group``, the unit of work; each group's sum
+    is added to its row. ``dim_workers`` threads share a group's columns (on the CPU: vector lanes).
+    A sampled block is used once, so every call makes its groups: forward for the block, backward
+    for its transpose. ``x`` is float32 or float64 ``[num_src, dim]``.
 
     Raises ``UnsupportedError`` for ``edge_weight``, which GNNAdvisor's kernels do not take, and
     ``UsageError`` for another wrong argument.

@@ -1,7 +1,7 @@
 """FastGL's Memory-Aware aggregation (section 4.2), on a GPU, as published.
 
 A block of threads has ``x_nodes`` destinations and ``y_dims`` of their columns; partial sums and
-the edges' weights lie in shared memory (``native/cuda/aggregate/memory_aware.h``). The backward is
+the edges' weights are in shared memory (``native/cuda/aggregate/memory_aware.h``). The backward is
 the same over the transpose.
 """
 
@@ -37,12 +37,12 @@ def aggregate_memory_aware(
     load_native()
     ops = torch.ops.gnnbench
 
-    def forward(*given: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware(*given, x_nodes, y_dims)
+    def forward(*arguments: object) -> Tensor:
+        out: Tensor = ops.aggregate_memory_aware(*arguments, x_nodes, y_dims)
         return out
 
-    def backward(*given: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware_transposed(*given, x_nodes, y_dims)
+    def backward(*arguments: object) -> Tensor:
+        out: Tensor = ops.aggregate_memory_aware_transposed(*arguments, x_nodes, y_dims)
         return out
 
     return aggregate_by(Kernels(forward, backward), block, x, mode, edge_weight)
@@ -52,10 +52,10 @@ def attend_memory_aware(
     block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float, *,
     x_nodes: int = X_NODES, y_dims: int = Y_DIMS,
 ) -> Tensor:  # fmt: skip
-    """As :func:`gnnbench.kernels.attention.attend`, its sums and their gradient Memory-Aware.
+    """As :func:`gnnbench.kernels.attention.attend`; sums and their gradient are Memory-Aware.
 
-    Scores, their softmax and the gradient of the attention are our operators': the paper has no
-    others. Raises ``UsageError`` as :func:`aggregate_memory_aware` does.
+    The paper has no kernels for scores, softmax and the gradient of the attention weights, so
+    these are the native operators. Raises ``UsageError`` as :func:`aggregate_memory_aware` does.
     """
     _require_gpu(z)
     load_native()

@@ -14,7 +14,7 @@ from gnnbench.kernels.transpose import edge_dst
 def aggregate_scatter(
     block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None
 ) -> Tensor:
-    """As :class:`gnnbench.models.native.Aggregate` says, by ``index_select`` and ``scatter_add``.
+    """A :class:`gnnbench.models.native.Aggregate` by ``index_select`` and ``scatter_add``.
 
     PyG's message passing (Fey and Lenssen, 2019): memory and traffic of ``num_edges`` rows. ``x``
     ``[num_src, dim]`` of any floating dtype; sums are taken in that dtype, those of narrow ones
@@ -36,7 +36,7 @@ def aggregate_scatter(
 def attend_scatter(
     block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
 ) -> Tensor:
-    """As :class:`gnnbench.models.native.Attend` says, by gather and scatter: ``num_edges`` rows of
+    """A :class:`gnnbench.models.native.Attend` by gather and scatter: ``num_edges`` rows of
     ``z`` are written and weighted, then added up, as PyG's ``GATConv`` does."""
     dst, src = edge_dst(block), block.indices
     scores = of_source.index_select(0, src) + of_destination.index_select(0, dst)

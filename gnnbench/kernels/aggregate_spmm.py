@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,21 +11,30 @@ from torch import Tensor
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate_values import mode_values
+from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.transpose import edge_dst
+
+
+class _ProductContext(Context, Protocol):
+    block: Block
 
 
 class _Product(torch.autograd.Function):
     """Torch's own gradient sums the values of parallel edges, so it is written out here."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, x: Tensor, block: Block, dst: Tensor) -> Tensor:
+    def forward(
+        ctx: _ProductContext, values: Tensor, x: Tensor, block: Block, dst: Tensor
+    ) -> Tensor:
         ctx.block = block
         ctx.save_for_backward(values, x if ctx.needs_input_grad[0] else None, dst)
         return _matrix(block, values) @ x
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(
+        ctx: _ProductContext, grad: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
         values, x, dst = ctx.saved_tensors
         grad_values = grad_x = None
         if ctx.needs_input_grad[0]:
@@ -45,11 +54,11 @@ def _matrix(block: Block, values: Tensor) -> Tensor:
 
 
 def aggregate_spmm(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:
-    """As :class:`gnnbench.models.native.Aggregate` says, by torch's sparse product (MKL, cuSPARSE).
+    """A :class:`gnnbench.models.native.Aggregate` by torch's sparse product (MKL, cuSPARSE).
 
     ``x`` ``[num_src, dim]`` float32 or float64, on a GPU float16 and bfloat16, too. The gradient of
-    ``x`` is torch's product with the matrix's transpose. Whether it is deterministic is the
-    library's affair. Raises ``UnsupportedError`` for a dtype that torch's product does not take,
+    ``x`` is torch's product with the matrix's transpose; the library decides whether that is
+    deterministic. Raises ``UnsupportedError`` for a dtype that torch's product does not take,
     ``UsageError`` as :func:`gnnbench.kernels.aggregate_values.mode_values` does.
     """
     if x.device.type == "cpu" and x.dtype not in (torch.float32, torch.float64):

@@ -8,7 +8,7 @@ transpose, and every sum has its order, so results are the same bits for any num
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,20 +16,25 @@ from torch import Tensor
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate import sum_dtype
 from gnnbench.kernels.aggregate_values import real
+from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.transpose import transposed
 
 
+class _BlockContext(Context, Protocol):
+    block: Block
+
+
 class _EdgeAdd(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, src: Tensor, dst: Tensor, block: Block) -> Tensor:
+    def forward(ctx: _BlockContext, src: Tensor, dst: Tensor, block: Block) -> Tensor:
         ctx.block = block
         out: Tensor = torch.ops.gnnbench.edge_add(block.indptr, block.indices, src, dst)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: _BlockContext, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         block, grad = ctx.block, grad.contiguous()
         ops, grad_src, grad_dst = torch.ops.gnnbench, None, None
         if ctx.needs_input_grad[0]:
@@ -42,7 +47,7 @@ class _EdgeAdd(torch.autograd.Function):
 
 class _EdgeSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, block: Block) -> Tensor:
+    def forward(ctx: _BlockContext, scores: Tensor, block: Block) -> Tensor:
         softmax: Tensor = torch.ops.gnnbench.edge_softmax(block.indptr, scores)
         ctx.block = block
         ctx.save_for_backward(softmax)
@@ -50,7 +55,7 @@ class _EdgeSoftmax(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: _BlockContext, grad: Tensor) -> tuple[Tensor, None]:
         (softmax,) = ctx.saved_tensors
         back = torch.ops.gnnbench.edge_softmax_backward(
             ctx.block.indptr, softmax, grad.contiguous()
@@ -80,21 +85,29 @@ def _transposed(block: Block, grad: Tensor, weights: Tensor) -> Tensor:
 OURS = HeadKernels(_forward, _transposed)
 
 
+class _HeadsContext(_BlockContext, Protocol):
+    kernels: HeadKernels
+
+
 class _AggregateHeads(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weights: Tensor, block: Block, kernels: HeadKernels) -> Tensor:
-        ctx.block, ctx.transposed = block, kernels.transposed
+    def forward(
+        ctx: _HeadsContext, x: Tensor, weights: Tensor, block: Block, kernels: HeadKernels
+    ) -> Tensor:
+        ctx.block, ctx.kernels = block, kernels
         ctx.save_for_backward(weights, x if ctx.needs_input_grad[1] else None)
         return kernels.forward(block, x, weights)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(
+        ctx: _HeadsContext, grad: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
         weights, x = ctx.saved_tensors
         block, grad = ctx.block, grad.contiguous()
         grad_x = grad_weights = None
         if ctx.needs_input_grad[0]:
-            grad_x = ctx.transposed(block, grad, weights)
+            grad_x = ctx.kernels.transposed(block, grad, weights)
         if ctx.needs_input_grad[1]:
             grad_weights = torch.ops.gnnbench.edge_dots(block.indptr, block.indices, grad, x)
         return grad_x, grad_weights, None, None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
+from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 
 
 class _BiasRelu(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Context, x: Tensor, bias: Tensor) -> Tensor:
         torch.ops.gnnbench.bias_relu_(x, bias)
         ctx.mark_dirty(x)
         ctx.save_for_backward(x)
@@ -20,7 +19,7 @@ class _BiasRelu(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor, Tensor]:
         (y,) = ctx.saved_tensors
         grad_x, grad_bias = torch.ops.gnnbench.bias_relu_backward(grad.contiguous(), y)
         return grad_x, grad_bias

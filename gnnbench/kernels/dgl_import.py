@@ -10,7 +10,6 @@ import types
 from functools import lru_cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core.errors import MissingError
 from gnnbench.core.missing import Missing
@@ -84,7 +83,7 @@ def built_with_cuda(library: Path) -> bool:
         return content.find(CUDA_RUNTIME) >= 0
 
 
-def require_dgl() -> Any:
+def require_dgl() -> types.ModuleType:
     """The ``dgl`` module. Raises ``MissingError`` where it is not there, with the way to get it."""
     missing = dgl_missing()
     if missing is not None:
@@ -92,7 +91,7 @@ def require_dgl() -> Any:
     return import_dgl()
 
 
-def require_graphbolt(device: str = "cuda") -> Any:
+def require_graphbolt(device: str = "cuda") -> types.ModuleType:
     """The ``dgl.graphbolt`` module for a device. Raises ``MissingError`` where it cannot be had,
     with the way to get it.
 
@@ -109,7 +108,7 @@ def require_graphbolt(device: str = "cuda") -> Any:
         raise MissingError(f"GraphBolt cannot be imported ({error}); {WITH_CUDA}") from error
 
 
-def import_dgl() -> Any:
+def import_dgl() -> types.ModuleType:
     """The ``dgl`` module.
 
     dgl 1.1.3 imports ``setuptools.extern.packaging``, which recent setuptools no longer ships:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from operator import ge
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -269,14 +268,14 @@ def _taken(flat: Sequence[Tensor], hops: int, frontier: str) -> list[int]:
 
 
 @cache
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> Callable[..., list[Tensor]]:
     load_native()
-    operator: Callable[..., Any] = getattr(torch.ops.gnnbench, name).default
+    operator: Callable[..., list[Tensor]] = getattr(torch.ops.gnnbench, name).default
     return operator
 
 
-def call(name: str, *args: Any) -> Any:
-    """The operator of this name, called; its errors are ours."""
+def call(name: str, *args: object) -> list[Tensor]:
+    """Call a whole-batch operator by name; raises gnnbench's errors in place of torch's."""
     try:
         return _operator(name)(*args)
     except RuntimeError:

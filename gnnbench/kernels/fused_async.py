@@ -119,8 +119,7 @@ class SubmittedFusedMap:
 
     def _ask(self, how: tuple[object, ...], version: int, capacity: Sequence[int]) -> list[Tensor]:
         state = (self._state.memory, version)
-        padded: list[Tensor] = call("fused_map_asked", *self._work, *how, *state, capacity)
-        return padded
+        return call("fused_map_asked", *self._work, *how, *state, capacity)
 
     def __del__(self) -> None:
         sizes = getattr(self, "_sizes", None)

@@ -12,7 +12,6 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -142,8 +141,8 @@ def _tensor(pointer: ctypes.c_uint64, size: int, device: torch.device) -> Tensor
     return torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
 
 
-def _context(device: torch.device) -> Any:
-    """Torch's context of a GPU, made if need be and current on this thread."""
+def _context(device: torch.device) -> torch.cuda.device:
+    """Torch's context of a GPU, created on first use and current on this thread."""
     torch.empty(1, device=device)
     return torch.cuda.device(device)
 
@@ -160,7 +159,7 @@ def _driver() -> ctypes.CDLL:
     return driver
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: object) -> None:
     code = getattr(_driver(), name)(*arguments)
     if code == _OUT_OF_MEMORY:
         raise torch.OutOfMemoryError(f"CUDA out of memory: {name} has none for other processes")

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 
@@ -77,8 +77,19 @@ def has_cuda_library() -> bool:
     return path is not None and torch.version.cuda is not None and (path.parent / _CUDA).is_file()
 
 
-def native_info() -> dict[str, Any]:
-    """Where the libraries are, without loading them; for ``doctor`` and ``run.json``."""
+class NativeInfo(TypedDict):
+    """The native libraries on disk, and the torch that loads them."""
+
+    folder: str | None
+    cpu_built: bool
+    cuda_built: bool
+    cuda_usable: bool
+    torch: str
+    torch_cuda: str | None
+
+
+def native_info() -> NativeInfo:
+    """Locate the libraries without loading them; for ``doctor`` and ``run.json``."""
     path = _find(_CPU)
     folder = None if path is None else path.parent
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -36,7 +36,7 @@ def traced(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T
     """
     load_native()
     like = torch.empty(0, device=device)
-    trace: Any = torch.ops.gnnbench.trace
+    trace = torch.ops.gnnbench.trace
     with native_errors():
         trace(like, True)
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
@@ -28,6 +29,16 @@ def wholegraph_missing() -> Missing | None:
     return gpu_missing()
 
 
+class WholeMemoryTensor(Protocol):
+    """A ``WholeMemoryTensor`` of WholeGraph, as far as this package uses it."""
+
+    def gather(self, ids: Tensor) -> Tensor:
+        """Rows of ``ids``."""
+
+    def get_local_tensor(self, host_view: bool = False) -> tuple[Tensor, int]:
+        """This rank's rows, and the number of the first."""
+
+
 class WholeMemory:
     """A communicator of one rank; stages of a process share it, the last to close it ends it."""
 
@@ -48,7 +59,7 @@ class WholeMemory:
         os.environ["MASTER_PORT"] = str(_free_port())  # two workers may be alive
         wgth.init_torch_env_and_create_wm_comm(0, 1, 0, 1, wm_log_level="warn")
         torch.set_num_threads(threads)  # which it sets to one
-        self.wgth: Any = wgth
+        self.wgth: ModuleType = wgth
         self._comm = wgth.get_local_device_communicator()
         self._users = 0
 
@@ -60,7 +71,7 @@ class WholeMemory:
         cls._open._users += 1
         return cls._open
 
-    def store(self, values: Tensor, memory: str, location: str, setting: str) -> Any:
+    def store(self, values: Tensor, memory: str, location: str, setting: str) -> WholeMemoryTensor:
         """A copy of a tensor of one or two dimensions in WholeMemory ``location`` (cpu, cuda).
 
         ``setting`` is what the error names. Raises ``UnsupportedError`` where there is no such
@@ -71,14 +82,14 @@ class WholeMemory:
                 f"WholeGraph has no {memory} memory of {location} here; give -o {setting}=chunked"
             )
         strides = [values.shape[1], 1] if values.dim() == 2 else [1]
-        stored = self.wgth.create_wholememory_tensor(
+        stored: WholeMemoryTensor = self.wgth.create_wholememory_tensor(
             self._comm, memory, location, list(values.shape), values.dtype, strides
         )
         local, first = stored.get_local_tensor(host_view=location == "cpu")
         local.copy_(values[first : first + local.shape[0]])
         return stored
 
-    def free(self, stored: Any) -> None:
+    def free(self, stored: WholeMemoryTensor) -> None:
         """Give a tensor's memory back."""
         self.wgth.destroy_wholememory_tensor(stored)
 

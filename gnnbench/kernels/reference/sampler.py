@@ -23,7 +23,7 @@ class _Graph:
 
     def __init__(self, indptr: Tensor, indices: Tensor, pick: PickSpec) -> None:
         self.indptr: npt.NDArray[np.int64] = indptr.numpy()
-        self.indices: npt.NDArray[np.integer] = indices.numpy()
+        self.indices: npt.NDArray[np.int32] | npt.NDArray[np.int64] = indices.numpy()
         self.pick = pick
         unsigned = pick.name == "weighted_alias"
         self.tables = [t.numpy().view(np.uint32) if unsigned else t.numpy() for t in pick.tables]

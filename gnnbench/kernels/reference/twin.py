@@ -9,11 +9,14 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from gnnbench.kernels.reference.rng import philox
 
 if TYPE_CHECKING:
     from gnnbench.kernels.twin import TwinSpec
+
+Int64s = npt.NDArray[np.int64]
 
 _M32, _M64 = (1 << 32) - 1, (1 << 64) - 1
 _TAG = 0x7457494E
@@ -186,7 +189,7 @@ def _choose(rows: _Rows, p: int, level: int, wanted: int) -> list[int]:
     return list(chosen)
 
 
-def graph(spec: TwinSpec) -> tuple[np.ndarray, np.ndarray]:
+def graph(spec: TwinSpec) -> tuple[Int64s, npt.NDArray[np.int32] | Int64s]:
     """CSC as :func:`gnnbench.kernels.twin.graph`: indptr int64, indices int32 or int64."""
     rows = _Rows(spec)
     wanted = _plan(rows)
@@ -207,10 +210,10 @@ def graph(spec: TwinSpec) -> tuple[np.ndarray, np.ndarray]:
 
 def _communities(spec: TwinSpec) -> list[int]:
     """Community of each id."""
-    at, found = spec.community_ptr.tolist(), [0] * spec.num_nodes
+    starts, communities = spec.community_ptr.tolist(), [0] * spec.num_nodes
     for p, v in enumerate(bijection(spec.key, _IDS, spec.num_nodes)):
-        found[v] = bisect_right(at, p) - 1
-    return found
+        communities[v] = bisect_right(starts, p) - 1
+    return communities
 
 
 def _positions(spec: TwinSpec) -> list[int]:
@@ -218,17 +221,17 @@ def _positions(spec: TwinSpec) -> list[int]:
     return np.argsort(bijection(spec.key, _IDS, spec.num_nodes)).tolist()
 
 
-def labels(spec: TwinSpec) -> np.ndarray:
+def labels(spec: TwinSpec) -> Int64s:
     """Labels as :func:`gnnbench.kernels.twin.labels`."""
-    made = []
+    values = []
     for p, c in zip(_positions(spec), _communities(spec), strict=True):
         anew = _word(spec.key, _LABELS, p, 0) >> 16 < spec.label_noise
         other = _word(spec.key, _LABELS, p, 1) * spec.num_classes >> 32
-        made.append(other if anew else c % spec.num_classes)
-    return np.array(made, dtype=np.int64)
+        values.append(other if anew else c % spec.num_classes)
+    return np.array(values, dtype=np.int64)
 
 
-def splits(spec: TwinSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def splits(spec: TwinSpec) -> tuple[Int64s, Int64s, Int64s]:
     """Splits as :func:`gnnbench.kernels.twin.splits`."""
     rank = bijection(spec.key, _IN_RANK, spec.num_nodes)
     scores = []
@@ -242,7 +245,7 @@ def splits(spec: TwinSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.sort(order[:first]), np.sort(order[first:second]), np.sort(order[second:third])
 
 
-def features(spec: TwinSpec) -> np.ndarray:
+def features(spec: TwinSpec) -> npt.NDArray[np.float32]:
     """The feature table as :func:`gnnbench.kernels.twin.features`, all rows."""
     table = np.empty((spec.num_nodes, spec.feature_dim), np.float32)
     for v, (p, c) in enumerate(zip(_positions(spec), _communities(spec), strict=True)):
