@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kept import NATIVE, compiled
@@ -22,26 +21,35 @@ def cuda_headers() -> Path | None:
     return next((p / "include" for p in places if (p / "include/cuda_fp16.h").is_file()), None)
 
 
-def on_host(part: str, launchers: str, names: str = "*") -> Any:
-    """The kernels of ``native/cuda/PART`` in files called ``names``, under the names of
-    ``LAUNCHERS.cpp``; skipped where they cannot be compiled."""
+def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
+    """Library of the kernels of ``native/cuda/PART`` in files called ``names``, behind the C
+    functions of ``LAUNCHERS.cpp``. Skips the test where they cannot be compiled."""
     headers = cuda_headers()
     if headers is None or shutil.which("g++") is None:
         pytest.skip("g++ or the CUDA toolkit's headers are not here; install them")
     here = NATIVE / "tests/cuda_on_host"
-    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-isystem", headers,
+    flags = ["-std=c++20", "-O1", "-fPIC", "-w", "-isystem", headers,
              f"-I{NATIVE}/include", f"-I{NATIVE}"]  # fmt: skip
+
+    def precompile(header: Path) -> None:
+        build = ["g++", *flags, "-x", "c++-header", here / "device.h", "-o", header]
+        subprocess.run(build, check=True)
 
     def make(library: Path) -> None:
         spec = importlib.util.spec_from_file_location("translate", here / "translate.py")
         assert spec is not None and spec.loader is not None
         translate = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(translate)
+        header = compiled("device.h", "g++", flags, precompile)
         with tempfile.TemporaryDirectory() as folder:
             sources = translate.translate_folder(NATIVE, Path(folder), part, names)
-            subprocess.run(
-                ["g++", f"-I{folder}", *flags, *sources, here / f"{launchers}.cpp", "-o", library],
-                check=True,
-            )
+            # g++ takes the precompiled header in the place of the one next to it.
+            next_to = Path(folder) / "tests/cuda_on_host"
+            next_to.mkdir(parents=True)
+            shutil.copy(here / "device.h", next_to)
+            shutil.copy(header, next_to / "device.h.gch")
+            build = ["g++", f"-I{folder}", *flags, "-shared", *sources, here / f"{launchers}.cpp"]
+            subprocess.run([*build, "-o", library], check=True)
 
-    return ctypes.CDLL(str(compiled(f"{part}-{names.strip('*')}", "g++", flags, make)))
+    name = f"{part}-{names.strip('*')}"
+    return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-shared"], make)))

@@ -45,7 +45,7 @@ def test_by_hand(peer, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("peer", PEERS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     num_dst=st.integers(1, 30),
     more=st.integers(0, 40),

@@ -90,7 +90,7 @@ def compare_heads(block, heads, width, dtype):
         assert_sums(ours, right, sizes, n)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(**SHAPES)
 def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, seed):
     torch.manual_seed(seed)
@@ -105,7 +105,7 @@ def test_heads_of_every_kind(heads, width, dtype):
     compare_heads(random_block(9, 20, 60, width), heads, width, dtype)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     heads=SHAPES["heads"], num_dst=SHAPES["num_dst"], more=SHAPES["more"], edges=SHAPES["edges"],
     scale=st.sampled_from([1e-3, 1.0, 30.0, 1e4]),

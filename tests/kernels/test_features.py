@@ -32,9 +32,14 @@ def test_bits_are_those_of_the_table(
     assert torch.equal(bits(out), bits(reference.gather(table, ids)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
-@pytest.mark.parametrize("dim", [1, 25, 128, 301])
-@pytest.mark.parametrize("skip", [0, 1, 16])
+@pytest.mark.parametrize(
+    ("dtype", "dim", "skip"),
+    [
+        (dtype, dim, (0, 1, 16)[(t + d) % 3])
+        for t, dtype in enumerate([torch.float32, torch.float16, torch.bfloat16, torch.int8])
+        for d, dim in enumerate([1, 25, 128, 301])
+    ],
+)
 def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int) -> None:
     """They are written past the caches; ``out`` begins at any element, and nothing else changes."""
     rows, n = 5000, (17 << 20) // (dim * dtype.itemsize)

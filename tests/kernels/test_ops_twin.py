@@ -55,7 +55,7 @@ def recipes(draw: st.DrawFn) -> TwinRecipe:
     )
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(recipe=recipes(), seed=st.integers(0, 2**40))
 def test_equals_the_reference(recipe: TwinRecipe, seed: int) -> None:
     spec = make_spec(recipe.scaled(1), seed)

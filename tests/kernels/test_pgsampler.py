@@ -70,7 +70,7 @@ def test_counts_its_tasks() -> None:
 
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
     graph = data.draw(graphs())

@@ -61,11 +61,7 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
 @pytest.mark.parametrize(
     ("pick", "degree", "fanout"),
     [
-        *(
-            (p, *row)
-            for p in WITHOUT_REPLACEMENT
-            for row in [(6, 3), (7, 2), (8, 5), (5, 4), (9, 1)]
-        ),
+        *((p, *row) for p in WITHOUT_REPLACEMENT for row in [(6, 3), (8, 5), (9, 1)]),
         *(("reservoir_thinned", *row) for row in [(16, 2), (37, 1), (110, 1)]),
     ],
 )
@@ -86,7 +82,7 @@ def test_every_subset_is_as_likely(pick: str, degree: int, fanout: int) -> None:
 @pytest.mark.parametrize(
     ("pick", "degree", "fanout"),
     [
-        *((p, *row) for p in WITHOUT_REPLACEMENT for row in [(40, 15), (17, 10), (30, 5)]),
+        *((p, *row) for p in WITHOUT_REPLACEMENT for row in [(40, 15), (30, 5)]),
         *(("reservoir_thinned", *row) for row in [(60, 5), (150, 10)]),
     ],
 )
@@ -107,7 +103,7 @@ def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
 @pytest.mark.parametrize(
     ("pick", "degree", "fanout", "found"),
     [
-        *((p, *row, 0.05) for p in WITHOUT_REPLACEMENT for row in [(40, 15), (17, 10)]),
+        *((p, 17, 10, 0.05) for p in WITHOUT_REPLACEMENT),
         ("reservoir_thinned", 33, 8, 0.06),
     ],
 )

@@ -206,7 +206,7 @@ def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("pick", PICKS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(graph=graphs(), data=st.data())
 def test_op_equals_the_reference(
     pick: str, frontier: str, graph: tuple[Tensor, Tensor], data: st.DataObject
@@ -233,9 +233,8 @@ def test_op_equals_the_reference(
     same(ours, reference.sample(*args, **options))
 
 
-@pytest.mark.parametrize("frontier", FRONTIERS)
+@pytest.mark.parametrize(("frontier", "dtype"), [("cumulative", torch.int32), ("new", torch.int64)])
 @pytest.mark.parametrize("pick", PICKS)
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtype) -> None:
     # Large enough for many chunks of rows and of keys.
     degrees = np.random.default_rng(0).integers(0, 40, 6000).tolist()

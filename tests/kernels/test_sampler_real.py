@@ -42,7 +42,7 @@ def test_equals_the_reference(
     arxiv: tuple[torch.Tensor, torch.Tensor, torch.Tensor], pick: str, frontier: str
 ) -> None:
     indptr, indices, train = arxiv
-    seeds = train[rng.permutation(len(train), rng.key(0, 0, "order"))[:512]]
+    seeds = train[rng.permutation(len(train), rng.key(0, 0, "order"))[:100]]
     args = (indptr, indices, seeds, FANOUTS)
     key = rng.key(0, 0, "sample")
     spec = pick_of(pick, (indptr, indices))
@@ -51,7 +51,7 @@ def test_equals_the_reference(
         for sample in (sampler.hop_by_hop, reference.sample)
     )
     same(ours, theirs)
-    assert ours.sampled_edges > 50_000
+    assert ours.sampled_edges > 10_000
 
 
 @pytest.mark.real_data
