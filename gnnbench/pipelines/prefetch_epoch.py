@@ -111,16 +111,16 @@ class PrefetchEpoch:
                     self._items[last].batch = self._items[last].previous = None
                 with self.timeline.span("sample", self.begin + number, stream.name):
                     ticket = sampler.begin(seeds, self.epoch, self.begin + number)
-                    if not sampler.asks:
+                    if not sampler.submits_async:
                         ticket = sampler.end(ticket)
                 pending.append((number, ticket, stream.mark()))
                 del ticket
-                finish(1 if sampler.asks else 0)
+                finish(1 if sampler.submits_async else 0)
             finish(0)
 
     def _finished(self, sampler: SamplerStage, ticket: object, number: int) -> Batch:
         """Return the batch of a ticket; work that this enqueues belongs to the sampling phase."""
-        if not sampler.asks:
+        if not sampler.submits_async:
             batch: Batch = ticket  # type: ignore[assignment]  # ``end`` was called already
             return batch
         with self.timeline.span("sample", self.begin + number, self._sampling.name):

@@ -1,4 +1,4 @@
-"""What a caller of the library may give for a graph, fanouts, seeds and weights."""
+"""Conversion and checks of user arguments: graph, fanouts, seeds and weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,8 +21,8 @@ IDS = (torch.int32, torch.int64)
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    """``value`` as an int. Raises ``UsageError`` unless it is one of ``least`` to ``most``."""
-    if type(value) is int:  # as good as always
+    """Convert ``value`` to an int. Raises ``UsageError`` outside ``least`` to ``most``."""
+    if type(value) is int:  # the common case
         number = value
     else:
         try:
@@ -38,14 +39,14 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def yes_or_no(name: str, value: object) -> bool:
-    """``value`` as a bool. Raises ``UsageError`` for another type."""
+    """Convert ``value`` to a bool. Raises ``UsageError`` for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise UsageError(f"{name} must be True or False, not {value!r}")
     return bool(value)
 
 
 def fanout_list(fanouts: object) -> tuple[int, ...]:
-    """Neighbours per destination and hop.
+    """Convert fanouts, neighbours per destination and hop, to a tuple.
 
     Raises ``UsageError`` unless each is 1 to 2^31 - 1, or -1: all neighbours.
     """
@@ -68,9 +69,9 @@ def _fanout(name: str, value: object) -> int:
 
 
 def topology_of(graph: object) -> Topology:
-    """``indptr`` and ``indices`` of a ``Graph`` or of a pair of tensors or arrays.
+    """Return ``indptr`` and ``indices`` of a ``Graph`` or a pair of tensors or arrays.
 
-    Raises ``UsageError`` for anything else and for offsets that do not fit the ids.
+    Raises ``UsageError`` for other types, and for offsets that do not fit the ids.
     """
     if isinstance(graph, Graph):
         return graph.indptr, graph.indices
@@ -101,24 +102,24 @@ def _tensor(name: str, values: object) -> Tensor:
 
 
 def _dense(name: str, tensor: Tensor) -> Tensor:
-    """``tensor``, unless it is sparse or without values, which raises ``UsageError``."""
+    """Return ``tensor``. Raises ``UsageError`` if it is sparse, quantized or has no values."""
     if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
         kind = "a quantized" if tensor.is_quantized else "a meta" if tensor.is_meta else "a sparse"
         raise UsageError(f"{name} must be a dense tensor with values, it is {kind} tensor")
     return tensor
 
 
-def _from_array(name: str, array: np.ndarray) -> Tensor:
-    """A tensor of an array, which is copied where torch cannot read its memory.
+def _from_array(name: str, array: npt.NDArray[np.generic]) -> Tensor:
+    """Convert an array to a tensor, copied if torch cannot read its memory.
 
-    Torch reads neither arrays that run backwards nor the other byte order. Raises ``UsageError``
-    for a masked array, whose mask a tensor lacks, and for a dtype that torch does not have.
+    Torch supports neither negative strides nor foreign byte order. Raises ``UsageError`` for a
+    masked array, since tensors have no mask, and for a dtype without a torch equivalent.
     """
     if isinstance(array, np.ma.MaskedArray):
         raise UsageError(f"{name} must not be a masked array; give array.compressed()")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
-        with warnings.catch_warnings():  # nothing is written to an array that cannot be written
+        with warnings.catch_warnings():  # the tensor is only read
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             return torch.as_tensor(array.copy() if any(s < 0 for s in array.strides) else array)
     except TypeError:
@@ -130,10 +131,10 @@ def _dtype(tensor: Tensor) -> str:
 
 
 def seed_tensor(seeds: object, device: torch.device) -> Tensor:
-    """Seeds as an int32 or int64 tensor ``[n]`` on ``device``.
+    """Convert seeds to an int32 or int64 tensor ``[n]`` on ``device``.
 
-    Tensors of these types on any device, sequences of ints, and integer arrays are taken. Raises
-    ``UsageError`` for anything else; what the ids are is looked at where they are used.
+    Accepts tensors of these types on any device, sequences of ints, and integer arrays. Raises
+    ``UsageError`` for other types; ``check_seeds`` checks the ids.
     """
     if not isinstance(seeds, Tensor):
         try:
@@ -158,10 +159,10 @@ def seed_tensor(seeds: object, device: torch.device) -> Tensor:
 
 
 def weight_tensor(weights: object, graph: object) -> Tensor:
-    """Edge weights on the CPU: a tensor or array, or ``"graph"`` for those that are stored.
+    """Return edge weights ``[num_edges]`` on the CPU from a tensor, an array, or ``"graph"``.
 
-    Raises ``UsageError`` where there are none or they are no floating-point numbers; their values
-    are looked at where the tables are made.
+    ``"graph"`` selects the stored weights. Raises ``UsageError`` if they are missing or not
+    floating-point; the values are checked when the tables are built.
     """
     if isinstance(weights, str):
         if weights != "graph":
@@ -179,10 +180,10 @@ def weight_tensor(weights: object, graph: object) -> Tensor:
 
 
 def check_seeds(ids: Tensor, num_nodes: int, *, exhaustive: bool) -> None:
-    """Raise ``UsageError`` for seeds that repeat or are no nodes of the graph.
+    """Raise ``UsageError`` for seeds that repeat or are outside the graph.
 
-    The suite's kernels check each id, so only the count is checked here. ``exhaustive`` checks each
-    id, for samplers with their own kernels; not on a GPU, where a check would wait for the device.
+    gnnbench's kernels check each id, so only the count is checked here. ``exhaustive`` checks each
+    id, for samplers with their own kernels; not on a GPU, where a check would synchronize.
     """
     if ids.numel() > num_nodes:
         raise UsageError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -19,29 +19,26 @@ from gnnbench.kernels import rng
 from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.arguments import check_seeds, seed_tensor, whole, yes_or_no
 from gnnbench.sampling.placed_graph import PlacedGraph
+from gnnbench.sampling.rebuilt import RebuiltFromArguments
 from gnnbench.sampling.setting import FRONTIERS, NEW, Setting, check_class
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from gnnbench.sampling.dgl_adapter import DglAdapter
     from gnnbench.sampling.pyg_adapter import PygAdapter
 
 
-class Sampler(ABC):
+class Sampler(RebuiltFromArguments, ABC):
     """Draws the blocks of a batch.
 
-    Without a ``law`` every sampler draws the same (destination, position) multisets for the same
-    pick and the same (seed, epoch, batch), whatever the device and the number of threads; local ids
-    alone may differ. One that draws by random numbers of its own names the ``law`` of its picks
-    (one of ``LAWS``, see ``gnnbench.validation.law``): every batch draws anew by it, and its
-    only pick is its own name. An object keeps buffers from one
-    batch to the next and is not to be used by two threads at once. Sent to another process, it is
-    what it was built with, and is built there anew: nothing that it holds is shared.
+    A sampler without a ``law`` is exact: for equal (seed, epoch, batch) and pick it draws the same
+    (destination, position) multisets on every device and with any number of threads; only local ids
+    may differ. A sampler with random numbers of its own states the ``law`` of its picks (one of
+    ``LAWS``, see ``gnnbench.validation.law``); its only pick is its own name.
 
-    A subclass names itself and what it can do in the class attributes and implements ``draw``;
-    ``picks`` has the default first, ``options`` are the keyword arguments of its own: default, help
-    and legal values. Made by ``gnnbench.build_sampler``.
+    A subclass sets the class attributes and implements ``draw``. ``picks`` lists the default first.
+    ``options`` are its keyword arguments: default, help and legal values. Build one with
+    ``gnnbench.build_sampler``. An object reuses buffers between batches, so two threads must not
+    use it at once. It is pickled as its arguments and rebuilt from them.
     """
 
     name: ClassVar[str]
@@ -51,36 +48,25 @@ class Sampler(ABC):
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
     options: ClassVar[dict[str, Option]] = {}
-    implementation: ClassVar[int] = 1  # raise it when its work changes, as of ``Spec``
-    _built_with: tuple[tuple[Any, ...], dict[str, Any]]
+    implementation: ClassVar[int] = 1  # raise it when its work changes, as in ``Spec``
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if not hasattr(cls, "name"):
             cls.name = cls.__name__
         check_class(cls)
 
-    def __new__(cls, *setting: Any, **options: Any) -> Self:
-        """An object that knows what it is built with."""
-        made = super().__new__(cls)
-        made._built_with = (setting, options)
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        setting, options = self._built_with
-        return partial(type(self), **options), setting
-
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self._sampled_on = setting.sampled_on
-        self._key = (-1, 0)  # an epoch and its key: making one takes as long as a small launch
+        self._epoch_key = (-1, 0)  # cached: computing a key takes as long as a small launch
         self._placed = PlacedGraph(setting)
         self._indptr, self._indices = self._placed.indptr, self._placed.indices
         self._pick, self._weights = self._placed.pick, self._placed.weights
 
     @classmethod
     def picks_on(cls, device: str) -> tuple[str, ...]:
-        """The picks where sampling runs on ``device`` (``cpu`` or ``cuda``), the default first."""
+        """The picks when sampling on ``device`` (``cpu`` or ``cuda``), the default first."""
         return (cls.name,) if cls.law else cls.picks
 
     @property
@@ -100,23 +86,23 @@ class Sampler(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the blocks are given."""
+        """The device that receives the blocks."""
         return self.setting.device
 
     @property
     def indptr(self) -> Tensor:
-        """int64 ``[num_nodes + 1]``, where it samples."""
+        """int64 ``[num_nodes + 1]``, on the sampling device."""
         return self._indptr
 
     @property
     def indices(self) -> Tensor:
-        """int32 or int64 ``[num_edges]``, where it samples."""
+        """int32 or int64 ``[num_edges]``, on the sampling device."""
         return self._indices
 
     @property
     def weights(self) -> Tensor | None:
-        """float ``[num_edges]`` in the order of ``indices``, where it samples; of the law
-        ``weighted`` alone."""
+        """float ``[num_edges]`` in the order of ``indices``; None unless the law is
+        ``weighted``."""
         return self._weights
 
     @property
@@ -131,7 +117,7 @@ class Sampler(ABC):
 
     def sample(
         self,
-        seeds: Tensor | Sequence[int] | np.ndarray,
+        seeds: Tensor | Sequence[int] | npt.NDArray[np.integer],
         epoch: int = 0,
         batch: int = 0,
         *,
@@ -140,16 +126,16 @@ class Sampler(ABC):
         """Draw the blocks for ``seeds``, input layer first.
 
         Args:
-            seeds: global ids ``[n]``, unique: an int32 or int64 tensor on any device, or integers;
+            seeds: unique global ids ``[n]``: an int32 or int64 tensor on any device, or integers;
                 may be empty.
-            epoch: number of the epoch; each draws anew.
-            batch: number of the batch in its epoch, below 2^32; each draws anew.
-            with_positions: whether the blocks carry each edge's offset in the graph's ``indices``;
-                None: as built. Random walks have none, their blocks carry visits as ``weights``.
+            epoch: number of the epoch; each epoch draws different edges.
+            batch: number of the batch in its epoch, below 2^32.
+            with_positions: whether blocks carry each edge's offset in the graph's ``indices``;
+                None: as built. Random walks have none; their blocks carry visits as ``weights``.
 
         Raises:
             UsageError: seeds that repeat, are out of range or of a wrong type; a wrong number; a
-                sampler that draws something else than a mini-batch.
+                sampler whose ``draw`` does not return a mini-batch.
             DataError: the graph's offsets or ids are out of range.
         """
         setting = self.setting
@@ -175,76 +161,78 @@ class Sampler(ABC):
 
     def _key_of(self, epoch: int) -> int:
         epoch = whole("epoch", epoch, 0)
-        if epoch != self._key[0]:
-            self._key = (epoch, rng.key(self.setting.seed, epoch, "sample"))
-        return self._key[1]
+        if epoch != self._epoch_key[0]:
+            self._epoch_key = (epoch, rng.key(self.setting.seed, epoch, "sample"))
+        return self._epoch_key[1]
 
     @property
-    def asks(self) -> bool:
-        """Whether ``begin`` waits for nothing: then the next batch may be begun before ``end``."""
+    def submits_async(self) -> bool:
+        """Whether ``begin`` returns without waiting, so the next batch can begin before ``end``."""
         return False
 
-    def begin(self, seeds: Tensor, epoch: int, batch: int) -> Any:
-        """Ask for a batch as :meth:`sample` draws it; the ticket for :meth:`end`.
+    def begin(self, seeds: Tensor, epoch: int, batch: int) -> object:
+        """Submit a batch as :meth:`sample` draws it; returns the ticket for :meth:`end`.
 
-        Raises as :meth:`sample`, or leaves that to :meth:`end`.
+        Raises as :meth:`sample`, or defers the error to :meth:`end`.
         """
         return self.sample(seeds, epoch, batch)
 
-    def end(self, ticket: Any) -> MiniBatch:
-        """The batch of a ticket, in the order of :meth:`begin`. All of it was enqueued there, or is
-        done on return."""
-        drawn: MiniBatch = ticket
-        return drawn
+    def end(self, ticket: object) -> MiniBatch:
+        """Return the batch of a ticket; call it in the order of :meth:`begin`.
+
+        All work was enqueued by ``begin``, or is done on return.
+        """
+        if not isinstance(ticket, MiniBatch):
+            raise TypeError(f"sampler '{self.name}' got a ticket of {type(ticket).__name__}")
+        return ticket
 
     @abstractmethod
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """Draw one batch where the setting samples; ``seeds`` are there and of an id type: with a
-        ``law`` of the graph's own.
+        """Draw one batch on the sampling device.
 
-        ``key`` is of (seed, epoch), in [0, 2^63): a sampler with random numbers of its own may seed
-        them with it and ``batch``, so that the same batch is drawn again, or leave both.
+        ``seeds`` are int32 or int64 on that device; with a ``law`` they have the graph's id type.
+        ``key`` is derived from (seed, epoch), in [0, 2^63). A sampler with random numbers of its
+        own may seed them with ``key`` and ``batch`` to make draws repeatable.
         """
 
     def as_pyg(
-        self, edge_ids: Tensor | None = None, *, data: Any = None, **options: Any
+        self, edge_ids: Tensor | None = None, *, data: object = None, **options: object
     ) -> PygAdapter:
-        """This sampler as a PyG ``BaseSampler``, for ``NodeLoader``.
+        """Return a PyG ``BaseSampler`` for ``NodeLoader``, backed by this sampler.
 
-        Each node is expanded once, as in PyG: the frontier is ``new`` unless ``build_sampler`` was
-        given one. With ``frontier="cumulative"`` a node draws at several hops, and the batch may
-        have an edge several times.
+        As in PyG each node is expanded once: the frontier is ``new`` unless ``build_sampler`` chose
+        one. With ``cumulative`` a batch may contain an edge several times.
 
         Args:
-            edge_ids: int32 or int64 ``[num_edges]``, a permutation: which edge of the user's graph
-                lies at each position of ``indices``.
-            data: the loader's ``Data``, by which edge ids are derived now. Without ``edge_ids`` and
-                ``data`` each process derives them when it needs them, from the loader's data.
+            edge_ids: int32 or int64 ``[num_edges]``, a permutation: the user's edge at each
+                position of ``indices``. None: derived from ``data``, or in each process from the
+                loader's data.
+            data: the loader's ``Data``.
             options: none; options of PyG's ``NeighborLoader`` are refused by name.
 
         Raises:
             UsageError: edge ids or data that do not fit the sampler's graph.
-            UnsupportedError: an option, or a sampler without the frontier ``new`` whose
-                ``cumulative`` frontier was not chosen in ``build_sampler``.
+            UnsupportedError: an option, or a sampler without the frontier ``new`` unless
+                ``build_sampler`` chose its ``cumulative`` frontier.
         """
         from gnnbench.sampling.pyg_adapter import PygAdapter
 
         return PygAdapter(_with_default_frontier(self, NEW), edge_ids, data, **options)
 
-    def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: Any) -> DglAdapter:
-        """This sampler as a DGL ``Sampler``, for ``dgl.dataloading.DataLoader``.
+    def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: object) -> DglAdapter:
+        """Return a DGL ``Sampler`` for ``dgl.dataloading.DataLoader``, backed by this sampler.
 
-        The frontier is ``cumulative``, as in DGL, unless ``build_sampler`` was given one.
+        The frontier is ``cumulative``, as in DGL, unless ``build_sampler`` chose one.
 
         Args:
-            edge_ids: as for :meth:`as_pyg`, of a DGL graph ``g.adj_tensors("csc")[2]``; None:
+            edge_ids: as for :meth:`as_pyg`; of a DGL graph, ``g.adj_tensors("csc")[2]``. None:
                 derived from the loader's graph.
             prefetch: keyword arguments of ``dgl.dataloading.BlockSampler``; those of DGL's
                 ``NeighborSampler`` are refused by name.
 
         Raises:
             UsageError: edge ids that do not fit the sampler's graph.
-            UnsupportedError: an option that the adapter does not have.
+            UnsupportedError: an option that the adapter does not support.
             MissingError: DGL is not installed.
         """
         from gnnbench.sampling.dgl_adapter import DglAdapter
@@ -257,7 +245,7 @@ class Sampler(ABC):
 
 
 def _with_default_frontier(sampler: Sampler, frontier: str) -> Sampler:
-    """Return the sampler, rebuilt with ``frontier`` unless the user has chosen one."""
+    """Return the sampler, rebuilt with ``frontier`` unless the user chose one."""
     setting = sampler.setting
     if setting.frontier_chosen or setting.frontier == frontier:
         return sampler

@@ -1,4 +1,4 @@
-"""A mini-batch made hop by hop from the neighbours that a sampler has picked."""
+"""Builds a mini-batch hop by hop from picked neighbours."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gnnbench.core.minibatch import Block, MiniBatch
 
 
 class BlockBuilder:
-    """Numbers the nodes of a batch and makes its blocks, in plain torch on the seeds' device.
+    """Numbers the nodes of a batch and builds its blocks, in plain torch on the seeds' device.
 
-    For a sampler whose work is the picking::
+    For a sampler that implements only the picks::
 
-        building = BlockBuilder(seeds, frontier)
+        builder = BlockBuilder(seeds, frontier)
         for fanout in fanouts:
-            counts, neighbours = pick(building.destinations, fanout)
-            building.add(counts, neighbours)
-        return building.batch()
+            counts, neighbours = pick(builder.destinations, fanout)
+            builder.add(counts, neighbours)
+        return builder.batch()
 
     ``frontier``: ``cumulative`` (every node known so far is a destination of the next hop) or
     ``new`` (only nodes first met at the last one).
@@ -29,11 +29,11 @@ class BlockBuilder:
             raise UsageError(f"frontier must be 'cumulative' or 'new', not {frontier!r}")
         _check_whole("seeds", seeds)
         self._seeds, self._frontier = seeds, frontier
-        self._nodes = seeds  # local id to global, in the order in which they were met
-        self._asked = 0  # first destination of the next hop
+        self._nodes = seeds  # local id to global id, in order of first occurrence
+        self._first_dst = 0  # local id of the next hop's first destination
         self._blocks: list[Block] = []
         self._edges = 0
-        # With the new frontier a block begins with the rows of the hop before.
+        # With the new frontier a block begins with the rows of the previous hop.
         self._counts = seeds.new_empty(0, dtype=torch.int64)
         self._indices = seeds.new_empty(0, dtype=torch.int32)
         self._positions: Tensor | None = None
@@ -41,13 +41,17 @@ class BlockBuilder:
     @property
     def destinations(self) -> Tensor:
         """Global ids ``[n]`` whose neighbours the next hop picks, of the seeds' type."""
-        return self._nodes[self._asked :]
+        return self._nodes[self._first_dst :]
 
     def add(self, counts: Tensor, neighbours: Tensor, positions: Tensor | None = None) -> None:
-        """One hop: how many neighbours each of ``destinations`` has ``[n]``, and their global ids
-        ``[e]``, one destination's after the other's. ``positions`` ``[e]``: where each edge is in
-        the graph's ``indices``; of all hops or of none. Raises ``UsageError`` where these do not
-        fit each other.
+        """Add a hop.
+
+        Args:
+            counts: neighbours of each of ``destinations``, ``[n]``.
+            neighbours: their global ids ``[e]``, grouped by destination.
+            positions: offsets of the edges in the graph's ``indices`` ``[e]``; all hops or none.
+
+        Raises ``UsageError`` if the arguments are inconsistent.
         """
         _check_whole("counts", counts)
         _check_whole("neighbours", neighbours)
@@ -57,9 +61,9 @@ class BlockBuilder:
             raise UsageError("positions are given of some hops; give them of all hops or of none")
         if bool((counts < 0).any()):
             raise UsageError(f"counts holds {int(counts.min())}; a count is at least 0")
-        asked = self.destinations.numel()
-        if counts.numel() != asked:
-            raise UsageError(f"{counts.numel()} counts are given for {asked} destinations")
+        num_dst = self.destinations.numel()
+        if counts.numel() != num_dst:
+            raise UsageError(f"{counts.numel()} counts are given for {num_dst} destinations")
         if int(counts.sum()) != neighbours.numel():
             raise UsageError(
                 f"the counts add up to {int(counts.sum())} where {neighbours.numel()} neighbours"
@@ -70,21 +74,21 @@ class BlockBuilder:
                 f"{positions.numel()} positions are given for {neighbours.numel()} neighbours"
             )
         known = self._nodes.numel()
-        local = self._numbered(neighbours.to(self._nodes.dtype))
+        local = self._local_ids(neighbours.to(self._nodes.dtype))
         if self._frontier == "new":
             counts = torch.cat([self._counts, counts.long()])
             local = torch.cat([self._indices, local])
             if positions is not None and self._positions is not None:
                 positions = torch.cat([self._positions, positions])
             self._counts, self._indices, self._positions = counts, local, positions
-            self._asked = known
+            self._first_dst = known
         indptr = torch.zeros(counts.numel() + 1, dtype=torch.int32, device=counts.device)
         indptr[1:] = counts.cumsum(0)
         self._edges += neighbours.numel()
         self._blocks.append(Block(indptr, local, self._nodes, counts.numel(), positions))
 
-    def _numbered(self, neighbours: Tensor) -> Tensor:
-        """Local ids int32 of global ones; new nodes get the next numbers."""
+    def _local_ids(self, neighbours: Tensor) -> Tensor:
+        """Map global ids to local ids int32; new nodes get the next ids."""
         known = self._nodes.numel()
         nodes, where = torch.cat([self._nodes, neighbours]).unique(return_inverse=True)
         local = torch.full((nodes.numel(),), -1, dtype=torch.int32, device=nodes.device)
@@ -96,12 +100,12 @@ class BlockBuilder:
         return local[where[known:]]
 
     def batch(self) -> MiniBatch:
-        """The mini-batch of the hops added, its input layer first."""
+        """Return the mini-batch of all hops, input layer first."""
         return MiniBatch(self._seeds, self._blocks[::-1], self._edges, frontier=self._frontier)
 
 
 def _check_whole(name: str, values: Tensor) -> None:
-    """Raise ``UsageError`` unless ``values`` are whole numbers in one dimension."""
+    """Raise ``UsageError`` unless ``values`` are one-dimensional integers."""
     if not isinstance(values, Tensor):
         raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
     if values.ndim != 1 or values.dtype not in (torch.int32, torch.int64):

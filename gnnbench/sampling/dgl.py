@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,25 +20,28 @@ from gnnbench.sampling.setting import TOPOLOGIES
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
 
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Self  # of Python 3.11: workers run on 3.10 too
+
+    from gnnbench.kernels.dgl_types import DglBlock
 
 ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
 FIT = "fit"
-PIECE = 1 << 24  # ids sent to a device at a time
+CHUNK = 1 << 24  # ids copied to a device at a time
 
 
 @dataclass(frozen=True)
 class DglSampler(SamplerSpec):
     """DGL's own sampler, on the CPU and, where DGL is built with CUDA, on a GPU.
 
-    On a GPU the graph is in its memory, or in locked host memory that it reads; DGL has no fused
-    sampler there and passes over ``fused``. With ``topology=cpu`` the host draws for a GPU's cell,
-    and the blocks are copied there, as DGL's ``DataLoader`` does of a graph on the CPU.
+    On a GPU the graph is in device memory, or in locked host memory that the GPU reads. DGL has no
+    fused sampler for GPUs and ignores ``fused`` there. With ``topology=cpu`` the host samples for a
+    GPU cell and the blocks are copied, as by DGL's ``DataLoader`` for a graph on the CPU.
 
     DGL 1.1.3's fused sampler with int32 ids does not reset its map between calls and draws fewer
-    edges from the second call on; with int64 ids it is right, and that is the host's default here.
-    The broken setting can be asked for: the gate ends it as ``incorrect``. DGL's kernels of a GPU
-    are right with either, and narrower ids are less to read: there ids are int32 where they fit.
+    edges from the second call on. It is correct with int64 ids, the default on the host. The broken
+    setting can be chosen; the gate reports it as ``incorrect``. DGL's GPU kernels are correct with
+    both, and int32 ids take less bandwidth, so a GPU uses int32 if they fit.
     """
 
     name: ClassVar[str] = "dgl"
@@ -63,11 +66,11 @@ class DglSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """DGL must be installed, for a GPU one with CUDA."""
+        """DGL must be installed, with CUDA for a GPU."""
         return dgl_missing(device)
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in."""
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
         known = ("cpu",) if device == "cpu" else TOPOLOGIES
         topology = self._chosen("topology", known)
         ids = ("int64", "int32", FIT) if topology == "cpu" else (FIT, "int64", "int32")
@@ -76,19 +79,22 @@ class DglSampler(SamplerSpec):
         )
 
     def ids_of(self, edges: int) -> torch.dtype:
-        """Of a graph with so many edges; ``self`` is resolved. Raises ``UnsupportedError``."""
+        """Id type of a graph with ``edges`` edges; ``self`` is resolved.
+
+        Raises ``UnsupportedError`` for int32 with 2^31 edges or more.
+        """
         fits = torch.int32 if edges < 2**31 else torch.int64
-        found = fits if self.id_type == FIT else ID_TYPES[self.id_type]
-        if found is torch.int32 is not fits:
+        id_type = fits if self.id_type == FIT else ID_TYPES[self.id_type]
+        if id_type is torch.int32 is not fits:
             raise UnsupportedError("a graph of 2^31 edges or more needs sampler.id_type=int64")
-        return found
+        return id_type
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """DGL does not let one choose."""
+        """DGL has one pick function."""
         return ("dgl",)
 
     def build(self, job: Job) -> DglStage:
-        """One sampler object for the system's life."""
+        """Build one sampler object, used until the system ends."""
         return DglStage(self, job)
 
 
@@ -100,38 +106,39 @@ class DglStage(SamplerStage):
         dgl = self._dgl = import_dgl()
         graph = job.graph
         id_type = spec.ids_of(graph.num_edges)
-        own, no_ids = spec.topology == "uva", torch.empty(0, dtype=graph.indices.dtype)
+        is_uva, no_ids = spec.topology == "uva", torch.empty(0, dtype=graph.indices.dtype)
         arrays = (graph.indptr, graph.indices, no_ids)
         if spec.topology == "gpu":
             csc = tuple(_on_device(t, id_type, job.device) for t in arrays)
-        else:  # what is locked must be memory of its own, not a mapped file
-            csc = tuple(t.to(id_type, copy=own) for t in arrays)
+        else:  # a mapped file cannot be locked, so UVA needs a copy
+            csc = tuple(t.to(id_type, copy=is_uva) for t in arrays)
         self._graph = dgl.graph(("csc", csc), num_nodes=graph.num_nodes).formats(["csc"])
-        if own:
+        if is_uva:
             self._graph.create_formats_()
             self._graph.pin_memory_()
         self._id_type, self._topology = id_type, spec.topology
-        # DGL's fanouts are given from the input layer to the seeds.
+        # DGL orders fanouts from the input layer to the seeds.
         self._sampler = dgl.dataloading.NeighborSampler(
             list(reversed(job.cell.fanouts)), fused=spec.fused
         )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> DglBatch:
-        """Input nodes, seeds and blocks as DGL returns them."""
-        on = self.job.device
-        seeds = seeds.to("cpu" if self._topology == "cpu" else on, self._id_type)
+        """Draw a batch: input nodes, seeds and blocks as DGL returns them."""
+        device = self.job.device
+        seeds = seeds.to("cpu" if self._topology == "cpu" else device, self._id_type)
         nodes, seeds, blocks = self._sampler.sample(self._graph, seeds)
-        if self._topology == "cpu" and on.type != "cpu":
-            nodes, seeds, blocks = nodes.to(on), seeds.to(on), [b.to(on) for b in blocks]
+        if self._topology == "cpu" and device.type != "cpu":
+            nodes, seeds = nodes.to(device), seeds.to(device)
+            blocks = [block.to(device) for block in blocks]
         return DglBatch(self._dgl, number, seeds, nodes, blocks)
 
     @property
     def sampled_on(self) -> torch.device:
-        """The GPU, but the host where the topology is."""
+        """The GPU; the CPU with ``topology=cpu``."""
         return torch.device("cpu") if self._topology == "cpu" else self.job.device
 
     def graph_bytes(self) -> int:
-        """The topology, where it is in device memory."""
+        """Bytes of the topology, 0 unless it is in device memory."""
         if self._topology != "gpu":
             return 0
         graph = self.job.graph
@@ -144,18 +151,18 @@ class DglStage(SamplerStage):
 
 
 def _on_device(ids: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """``ids`` on a device, sent as they are: of DGL's width they are twice the bytes."""
-    found = torch.empty(ids.shape, dtype=dtype, device=device)
-    for there, here in zip(found.split(PIECE), ids.split(PIECE), strict=True):
-        there.copy_(here.to(device))
-    return found
+    """Copy ``ids`` to a device and convert them there: int64 would double the transfer."""
+    converted = torch.empty(ids.shape, dtype=dtype, device=device)
+    for target, source in zip(converted.split(CHUNK), ids.split(CHUNK), strict=True):
+        target.copy_(source.to(device))
+    return converted
 
 
 class DglBatch(Batch):
-    """A batch of DGL's; ``dgl_blocks`` are what its layers take, the input layer first."""
+    """A batch of DGL; ``dgl_blocks`` are the inputs of DGL's layers, input layer first."""
 
     def __init__(
-        self, dgl: Any, number: int, seeds: Tensor, nodes: Tensor, blocks: list[Any]
+        self, dgl: ModuleType, number: int, seeds: Tensor, nodes: Tensor, blocks: list[DglBlock]
     ) -> None:
         self._dgl, self.number, self.seeds = dgl, number, seeds
         self._nodes, self.dgl_blocks = nodes, blocks
@@ -167,17 +174,17 @@ class DglBatch(Batch):
 
     @cached_property
     def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; DGL's have the destinations first as well."""
+        """The blocks as ``Block``; DGL also numbers destinations first."""
         nid = self._dgl.NID
-        found = []
+        blocks = []
         for block in self.dgl_blocks:
             offsets, sources, _ = block.adj_tensors("csc")
             nodes = block.srcdata[nid]
-            found.append(Block(offsets.int(), sources.int(), nodes, block.num_dst_nodes()))
-        return found
+            blocks.append(Block(offsets.int(), sources.int(), nodes, block.num_dst_nodes()))
+        return blocks
 
     def sizes(self) -> Sizes:
-        """DGL's frontier is cumulative: a block's destinations are the hop's."""
+        """Sizes by hop; DGL's frontier is cumulative, so a block is a hop."""
         nid = self._dgl.NID
         layers = [
             (b.dstdata[nid], b.num_dst_nodes(), b.num_edges()) for b in reversed(self.dgl_blocks)
@@ -185,9 +192,9 @@ class DglBatch(Batch):
         return Sizes(self.seeds, layers, self._nodes.numel())
 
     def hops(self) -> list[Hop]:
-        """Edges in neutral form; the edge ids of a graph built from CSC are its positions."""
+        """Edges of every hop; edge ids of a graph built from CSC are positions."""
         dgl = self._dgl
-        found = []
+        hops = []
         for block in reversed(self.dgl_blocks):
             src, dst = block.edges()
             nodes, destinations = block.srcdata[dgl.NID], block.dstdata[dgl.NID]
@@ -196,7 +203,7 @@ class DglBatch(Batch):
                     f"an edge's source has local id {int(src.max())} in a block of"
                     f" {nodes.numel()} source nodes"
                 )
-            found.append(
+            hops.append(
                 Hop(
                     dst=host_ids(destinations),
                     edge_dst=host_ids(destinations[dst.long()]),
@@ -204,8 +211,8 @@ class DglBatch(Batch):
                     positions=host_ids(block.edata[dgl.EID]),
                 )
             )
-        return found
+        return hops
 
     def tensors(self) -> list[Tensor]:
-        """DGL does not tell which tensors it holds."""
+        """Empty: DGL does not expose the tensors of a block."""
         return []

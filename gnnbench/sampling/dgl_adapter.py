@@ -1,9 +1,9 @@
-"""Any sampler behind DGL's ``Sampler``."""
+"""Adapter of any sampler to DGL's ``Sampler`` interface."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,20 +12,22 @@ from torch.utils.data import get_worker_info
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.dgl_import import require_dgl
+from gnnbench.kernels.dgl_types import DglBlock, DglGraph
 from gnnbench.models.convert import to_dgl
+from gnnbench.sampling.batch_counter import BatchCounter
 from gnnbench.sampling.edge_ids import EdgeIds, EdgeList, Ends, check_edge_ids
-from gnnbench.sampling.loader import batch_number_in_share, task_number
-from gnnbench.sampling.place import Place, Samples
+from gnnbench.sampling.loader import batch_number_in_shard, task_number
 from gnnbench.sampling.repeated import distinct, repeat_seeds
+from gnnbench.sampling.supports_sampling import SupportsSampling
 
-dgl: Any = require_dgl()
-BlockSampler: Any = dgl.dataloading.BlockSampler
-# Datasets of seeds that DGL divides among its workers by contiguous shares of batches.
-SHARED_DATASETS = (
+dgl = require_dgl()
+BlockSampler: type = dgl.dataloading.BlockSampler
+# Seed datasets that DGL divides among its workers into contiguous shards of batches.
+SHARDED_DATASETS = (
     dgl.dataloading.dataloader.TensorizedDataset,
     dgl.dataloading.dataloader.DDPTensorizedDataset,
 )
-# Options of DGL's NeighborSampler that the adapter does not have, and what to do about each.
+# Unsupported options of DGL's NeighborSampler, and the remedy for each.
 REFUSED = {
     "edge_dir": "edges are sampled towards the seeds; reverse the graph for edge_dir='out'",
     "prob": "give build_sampler weights= and a weighted pick",
@@ -39,16 +41,19 @@ REFUSED = {
 PREFETCH = ("prefetch_node_feats", "prefetch_labels", "prefetch_edge_feats", "output_device")
 
 
+SeedNodes = Tensor | Sequence[int] | Mapping[str, Tensor]  # a mapping where heterogeneous
+
+
 @dataclass(frozen=True)
 class EdgesById:
-    """Ends of all edges of a DGL graph without COO, in which DGL finds no edge by its id."""
+    """Endpoints of a DGL graph without COO; DGL cannot look up its edges by id."""
 
-    graph: Any
+    graph: DglGraph
     src: Tensor
     dst: Tensor
 
     @classmethod
-    def of(cls, graph: Any) -> EdgesById:
+    def of(cls, graph: DglGraph) -> EdgesById:
         """Read them from the graph's CSC or CSR."""
         by_source = "csc" not in _formats(graph)
         indptr, indices, ids = graph.adj_tensors("csr" if by_source else "csc")
@@ -56,12 +61,12 @@ class EdgesById:
             indptr.diff()
         )
         ends = (rows, indices) if by_source else (indices, rows)
-        if not ids.numel():  # in the order of their ids
+        if not ids.numel():  # edges are ordered by id
             return cls(graph, *(t.long() for t in ends))
-        found = [torch.empty(ids.numel(), dtype=torch.int64, device=ids.device) for _ in ends]
-        for by_id, end in zip(found, ends, strict=True):
+        ends_by_id = [torch.empty(ids.numel(), dtype=torch.int64, device=ids.device) for _ in ends]
+        for by_id, end in zip(ends_by_id, ends, strict=True):
             by_id[ids.long()] = end.long()
-        return cls(graph, *found)
+        return cls(graph, *ends_by_id)
 
     def find(self, ids: Tensor) -> Ends:
         """Sources and destinations of the edges with these ids."""
@@ -73,8 +78,8 @@ class EdgesById:
         return self.src, self.dst
 
 
-def _formats(graph: Any) -> set[str]:
-    """Sparse formats that a graph has or may make."""
+def _formats(graph: DglGraph) -> set[str]:
+    """Sparse formats that a graph has or can create."""
     return {name for names in graph.formats().values() for name in names}
 
 
@@ -82,80 +87,81 @@ def _formats(graph: Any) -> set[str]:
 class GraphEdges:
     """Edges of a homogeneous DGL graph."""
 
-    graph: Any
+    graph: DglGraph
 
     def find(self, ids: Tensor) -> Ends:
         """Sources and destinations of the edges with these ids."""
-        found: Ends = self.graph.find_edges(ids.to(self.graph.device, self.graph.idtype))
-        return found
+        return self.graph.find_edges(ids.to(self.graph.device, self.graph.idtype))
 
     def every(self) -> Ends:
         """Sources and destinations of all edges in the order of their ids."""
-        found: Ends = self.graph.edges(order="eid")
-        return found
+        return self.graph.edges(order="eid")
 
 
 class DglAdapter(BlockSampler):
     """A sampler for ``dgl.dataloading.DataLoader`` over a homogeneous graph.
 
-    The topology is the sampler's own; the loader's graph, which must have the same edges, lends its
-    node and edge data to the blocks. ``edge_ids`` says which edge of that graph lies at each
-    position of the sampler's ``indices``; without it the adapter finds out. It checks the edges of
-    every batch against the graph. Batches are on ``output_device``, by default the sampler's.
+    The sampler has its own topology. The loader's graph must have the same edges; its node and edge
+    data become the data of the blocks. ``edge_ids`` gives the edge of that graph at each position
+    of the sampler's ``indices``; without it the adapter derives them. The edges of every batch are
+    checked against the graph. Batches are on ``output_device``, by default the sampler's device.
 
-    A seed that repeats in a batch is a node for each occurrence, with the same sampled edges.
+    A seed that repeats in a batch is one node for each occurrence, with the same sampled edges.
 
-    Raises ``UsageError`` for edge ids or a graph that do not fit; ``UnsupportedError`` for what it
-    does not do: heterogeneous graphs, ``exclude_eids``, and the options in ``REFUSED``.
+    Raises ``UsageError`` for edge ids or a graph that do not fit, and ``UnsupportedError`` for
+    heterogeneous graphs, ``exclude_eids`` and the options in ``REFUSED``.
     """
 
-    def __init__(self, sampler: Samples, edge_ids: Tensor | None = None, **prefetch: Any) -> None:
+    def __init__(
+        self, sampler: SupportsSampling, edge_ids: Tensor | None = None, **prefetch: object
+    ) -> None:
         for name in prefetch:
             if name not in PREFETCH:
-                why = REFUSED.get(name, f"as_dgl has {', '.join(PREFETCH)}")
-                raise UnsupportedError(f"{name}: {why}")
+                remedy = REFUSED.get(name, f"as_dgl has {', '.join(PREFETCH)}")
+                raise UnsupportedError(f"{name}: {remedy}")
         super().__init__(**prefetch)
         self._inner = sampler
         self._walks = sampler.pick == "random_walk"
-        given = check_edge_ids(edge_ids, sampler.num_edges)
-        self._edge_ids = EdgeIds(sampler, given)
-        self._place = Place()
+        self._edge_ids = EdgeIds(sampler, check_edge_ids(edge_ids, sampler.num_edges))
+        self._counter = BatchCounter()
         self._by_id: EdgesById | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy for another process reads the loader's graph there."""
+    def __getstate__(self) -> dict[str, object]:
+        """A copy in another process reads the loader's graph itself."""
         return {**self.__dict__, "_by_id": None}
 
     def set_epoch(self, epoch: int, batch: int = 0) -> None:
-        """Which batch is drawn next; see :class:`gnnbench.sampling.place.Place`."""
-        self._place.set_epoch(epoch, batch)
+        """Set the next batch; see :class:`gnnbench.sampling.batch_counter.BatchCounter`."""
+        self._counter.set_epoch(epoch, batch)
 
     def sample_blocks(
-        self, g: Any, seed_nodes: Any, exclude_eids: Any = None
-    ) -> tuple[Tensor, Tensor, list[Any]]:
+        self, g: DglGraph, seed_nodes: SeedNodes, exclude_eids: object = None
+    ) -> tuple[Tensor, Tensor, list[DglBlock]]:
         """(input nodes, seeds, blocks), as DGL's samplers return them."""
-        self._check(g, seed_nodes, exclude_eids)
-        epoch, number = self._place.next(_batch_number)
-        seeds, places = distinct(torch.as_tensor(seed_nodes))
+        seed_ids = self._checked_seeds(g, seed_nodes, exclude_eids)
+        epoch, number = self._counter.next(_batch_number)
+        seeds, occurrences = distinct(torch.as_tensor(seed_ids))
         batch = self._inner.sample(seeds, epoch, number, with_positions=not self._walks)
-        if places is not None:
-            batch = repeat_seeds(batch, places)
+        if occurrences is not None:
+            batch = repeat_seeds(batch, occurrences)
         if self.output_device is not None:
             batch = batch.to(self.output_device)
-        for ours in batch.blocks:
-            ours.src_nodes = ours.src_nodes.to(g.idtype)
-        self._name_edges(g, batch)
+        for block in batch.blocks:
+            block.src_nodes = block.src_nodes.to(g.idtype)
+        self._positions_to_edge_ids(g, batch)
         input_nodes, output_nodes, blocks = to_dgl(batch)
-        for block in blocks:
-            _lend_frames(g, block)
+        for dgl_block in blocks:
+            _attach_frames(g, dgl_block)
         return input_nodes, output_nodes, blocks
 
-    def _check(self, g: Any, seed_nodes: Any, exclude_eids: Any) -> None:
+    def _checked_seeds(
+        self, g: DglGraph, seed_nodes: SeedNodes, exclude_eids: object
+    ) -> Tensor | Sequence[int]:
         if exclude_eids is not None:
             raise UnsupportedError(
                 "exclude_eids: this sampler leaves no edges out; use exclude=None or DGL's sampler"
             )
-        if not g.is_homogeneous or isinstance(seed_nodes, dict):
+        if not g.is_homogeneous or isinstance(seed_nodes, Mapping):
             raise UnsupportedError(
                 "the loader's graph has several types of nodes or edges, this sampler has one;"
                 " convert it with dgl.to_homogeneous"
@@ -166,9 +172,10 @@ class DglAdapter(BlockSampler):
                 f"the loader's graph has {g.num_nodes()} nodes and {g.num_edges()} edges where the"
                 f" sampler's has {nodes} and {edges}; build the sampler from that graph"
             )
+        return seed_nodes
 
-    def _name_edges(self, g: Any, batch: MiniBatch) -> None:
-        """Put the graph's edge ids in the place of positions."""
+    def _positions_to_edge_ids(self, g: DglGraph, batch: MiniBatch) -> None:
+        """Replace the blocks' positions by the graph's edge ids."""
         edges = self._edges_of(g)
         for block in batch.blocks:
             if block.positions is None:
@@ -182,7 +189,7 @@ class DglAdapter(BlockSampler):
                 edges,
             )
 
-    def _edges_of(self, g: Any) -> EdgeList:
+    def _edges_of(self, g: DglGraph) -> EdgeList:
         if "coo" in _formats(g):
             return GraphEdges(g)
         if self._by_id is None or self._by_id.graph is not g:
@@ -191,15 +198,15 @@ class DglAdapter(BlockSampler):
 
 
 def _batch_number() -> int:
-    """The batch's place among the seeds, whichever worker draws it."""
-    info: Any = get_worker_info()
-    if isinstance(info.dataset, SHARED_DATASETS):
-        return batch_number_in_share(len(info.dataset))
+    """The batch's position in the order of the seeds, for any worker."""
+    info = get_worker_info()
+    if info is not None and isinstance(info.dataset, SHARDED_DATASETS):
+        return batch_number_in_shard(len(info.dataset))
     return task_number()
 
 
-def _lend_frames(g: Any, block: Any) -> None:
-    """Rows of the graph's node and edge data, read when asked for, as DGL's samplers lend them."""
+def _attach_frames(g: DglGraph, block: DglBlock) -> None:
+    """Attach the graph's node and edge data as lazily read frames, as DGL's samplers do."""
     weights = block.edata.get("weights")
     nodes = dgl.utils.extract_node_subframes_for_block(
         g, [block.srcdata[dgl.NID]], [block.dstdata[dgl.NID]]

@@ -1,8 +1,8 @@
-"""Which edge of a user's graph lies at each position of the sampler's ``indices``."""
+"""Edge ids of a user's graph by position in the sampler's ``indices``."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.picks import WEIGHTED
-from gnnbench.sampling.place import Samples
+from gnnbench.sampling.supports_sampling import SupportsSampling
 from gnnbench.validation.law import BY_WEIGHT
 
 Ends = tuple[Tensor, Tensor]  # sources and destinations
 
 
-def check_edge_ids(edge_ids: Any, num_edges: int) -> Tensor | None:
-    """Edge ids by position, int64 on the CPU, or None.
+def check_edge_ids(edge_ids: object, num_edges: int) -> Tensor | None:
+    """Return edge ids by position, int64 ``[num_edges]`` on the CPU, or None.
 
     Raises ``UsageError`` unless they are a permutation of 0 to ``num_edges - 1``.
     """
@@ -56,31 +56,30 @@ class EdgeList(Protocol):
 
 
 class EdgeIds:
-    """Edge ids of sampled edges, checked against the graph that the loader has.
+    """Edge ids of sampled edges, checked against the loader's graph.
 
-    ``given`` are the user's, by position. Without them the positions are the ids where that is
-    right. Else the ids are derived from the graph, once: edges are matched by source and
-    destination, parallel edges in their order. Where the sampler draws by weights, parallel edges
-    cannot be distinguished, and the ids must be given.
+    ``user_ids`` are the user's ids by position. Without them positions serve as ids if they match
+    the graph. Otherwise the ids are derived once: edges are matched by source and destination,
+    parallel edges in their order. A sampler that draws by weights distinguishes parallel edges, so
+    then the user must give the ids.
     """
 
-    def __init__(self, sampler: Samples, given: Tensor | None) -> None:
+    def __init__(self, sampler: SupportsSampling, user_ids: Tensor | None) -> None:
         self._sampler = sampler
         self._weighted = sampler.pick in WEIGHTED or getattr(sampler, "law", "") == BY_WEIGHT
-        self._given = given is not None
-        self._ids = given
+        self._are_user_ids = user_ids is not None
+        self._ids = user_ids
 
     def of(self, positions: Tensor, ends: Ends, graph: EdgeList) -> Tensor:
-        """Ids int64 of the edges at ``positions``, whose global sources and destinations are
-        ``ends``, in the user's ``graph``.
+        """Ids int64 ``[n]`` of the edges at ``positions`` in the user's ``graph``.
 
-        Raises ``UsageError`` where ids that were given are of other edges, or the graph has other
-        edges than the sampler.
+        ``ends`` are their global sources and destinations. Raises ``UsageError`` if the user's ids
+        belong to other edges, or if graph and sampler have different edges.
         """
         ids = self.unchecked(positions)
         if _same(graph.find(ids), ends):
             return ids
-        if self._given:
+        if self._are_user_ids:
             raise UsageError(
                 "edge_ids are of other edges than the sampler's: an id's edge has other ends in the"
                 " loader's graph; give the id of the edge at each position of indices"
@@ -92,7 +91,7 @@ class EdgeIds:
         return ids
 
     def derive(self, edges: Ends) -> None:
-        """Match the user's edges, sources and destinations in the order of their ids."""
+        """Match the user's edges; sources and destinations are in the order of their ids."""
         src, dst = (t.detach().cpu().long() for t in edges)
         indptr, indices = self._sampler.indptr.cpu(), self._sampler.indices.cpu().long()
         num_nodes = indptr.numel() - 1
@@ -116,7 +115,7 @@ class EdgeIds:
         self._ids = derived
 
     def unchecked(self, positions: Tensor) -> Tensor:
-        """The ids at ``positions``; the positions themselves where nothing else is known."""
+        """The ids at ``positions``; the positions themselves if no ids are known."""
         if self._ids is None:
             return positions
         if self._ids.device != positions.device:

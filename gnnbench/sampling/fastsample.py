@@ -1,4 +1,4 @@
-"""``fastsample``: FastSample's sampler, straight into CSC over a dense map."""
+"""FastSample's sampler: fused, directly into CSC, with a dense map."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gnnbench.sampling.setting import Setting
 
 
 class FastSample(Sampler):
-    """Fused sampling into CSC (FastSample, Algorithm 1), no COO anywhere.
+    """Fused sampling into CSC without COO (FastSample, Algorithm 1).
 
-    The dense map takes 4 bytes a node where sampling runs; a batch resets what it touched.
+    The dense map takes 4 bytes a node on the sampling device; a batch resets its own entries.
     """
 
     name = "fastsample"
@@ -27,8 +27,8 @@ class FastSample(Sampler):
         self._high_water = HighWater()
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """One dispatch for all hops."""
-        drawn, took = fastsample(
+        """Draw all hops in one dispatch."""
+        drawn, used = fastsample(
             self._indptr,
             self._indices,
             seeds,
@@ -41,5 +41,5 @@ class FastSample(Sampler):
             with_positions=with_positions,
             capacity=self._high_water.capacity,
         )
-        self._high_water.see(took)
+        self._high_water.see(used)
         return drawn

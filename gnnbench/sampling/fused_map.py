@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -15,11 +15,19 @@ from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.setting import Setting
 
 
+@dataclass(frozen=True)
+class SubmittedBatch:
+    """A batch whose kernels are enqueued; ``number`` is its position in the epoch."""
+
+    work: SubmittedFusedMap
+    number: int
+
+
 class FusedMap(Sampler):
     """Fused-Map (FastGL, ASPLOS'24, section 4.3): on a GPU the host waits once, for the sizes.
 
-    Memory is sized by the largest batch so far; a batch that does not fit is drawn again, larger,
-    with the same edges.
+    Capacity follows the largest batch so far. A batch that does not fit is drawn again with more
+    capacity and the same edges.
     """
 
     name = "fused-map"
@@ -32,8 +40,8 @@ class FusedMap(Sampler):
         self._state: SubmissionState | None = None
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """One dispatch for all hops."""
-        drawn, took = fused_map(
+        """Draw all hops in one dispatch."""
+        drawn, used = fused_map(
             self._indptr,
             self._indices,
             seeds,
@@ -45,22 +53,22 @@ class FusedMap(Sampler):
             with_positions=with_positions,
             capacity=self._high_water.capacity,
         )
-        self._high_water.see(took)
+        self._high_water.see(used)
         return drawn
 
     @property
-    def asks(self) -> bool:
-        """On a GPU: sizes are read when the batch is fetched."""
+    def submits_async(self) -> bool:
+        """True on a GPU: ``end`` reads the sizes."""
         return self._sampled_on.type == "cuda"
 
-    def begin(self, seeds: Tensor, epoch: int, batch: int) -> Any:
-        """All kernels of a batch; one before which nothing is known of sizes is drawn at once."""
+    def begin(self, seeds: Tensor, epoch: int, batch: int) -> object:
+        """Enqueue all kernels of a batch; draw it at once while no capacity is known."""
         capacity = self._high_water.capacity
-        if not self.asks or not capacity or not seeds.numel():
+        if not self.submits_async or not capacity or not seeds.numel():
             return self.sample(seeds, epoch, batch)
         if self._state is None:
             self._state = SubmissionState(self._sampled_on)
-        asked = SubmittedFusedMap(
+        work = SubmittedFusedMap(
             self._indptr,
             self._indices,
             seed_tensor(seeds, self._sampled_on),
@@ -73,14 +81,13 @@ class FusedMap(Sampler):
             capacity=capacity,
             state=self._state,
         )
-        return asked, batch
+        return SubmittedBatch(work, batch)
 
-    def end(self, ticket: Any) -> MiniBatch:
-        """The batch, once its sizes are known."""
-        if isinstance(ticket, MiniBatch):
-            return ticket
-        asked, batch = ticket
-        drawn, took = asked.read()
-        self._high_water.see(took)
-        drawn.frontier, drawn.number = self.frontier, batch
+    def end(self, ticket: object) -> MiniBatch:
+        """Return the batch after reading its sizes."""
+        if not isinstance(ticket, SubmittedBatch):
+            return super().end(ticket)
+        drawn, used = ticket.work.read()
+        self._high_water.see(used)
+        drawn.frontier, drawn.number = self.frontier, ticket.number
         return drawn

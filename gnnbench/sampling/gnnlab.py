@@ -1,4 +1,4 @@
-"""``gnnlab``: GNNLab's sampler, a table of ids that is not cleared between batches."""
+"""GNNLab's sampler: an id table that is not cleared between batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gnnbench.sampling.setting import Setting
 class GnnLab(Sampler):
     """Hop by hop, ids from a versioned table (GNNLab, EuroSys'22, section 5.1).
 
-    The table grows to what batches need, and is zeroed when its 16-bit versions are used up.
+    The table grows with the batches, and is zeroed when its 16-bit versions are exhausted.
     """
 
     name = "gnnlab"
@@ -26,7 +26,7 @@ class GnnLab(Sampler):
         self._table = VersionedTable(setting.sampled_on)
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """One dispatch for all hops."""
+        """Draw all hops in one dispatch."""
         return gnnlab(
             self._indptr,
             self._indices,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -18,15 +18,18 @@ from gnnbench.sampling.setting import TOPOLOGIES
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self  # of Python 3.11: workers run on 3.10 too
+
+    from gnnbench.kernels.dgl_types import DglBlock
 
 
 @dataclass(frozen=True)
 class BoltSampler(SamplerSpec):
     """GraphBolt's uniform neighbour sampling, hop by hop, and its compaction of ids.
 
-    Its ``NeighborSampler`` does the same in a chain of data pipes, which its own loader overlaps
-    with other work. Here the recipe's schedule decides what lies beside one another.
+    Its ``NeighborSampler`` does the same in a chain of data pipes, and GraphBolt's loader overlaps
+    them with other work. Here the recipe's schedule decides which phases overlap.
     """
 
     name: ClassVar[str] = "graphbolt"
@@ -42,20 +45,20 @@ class BoltSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """GraphBolt must be installed, for a GPU in a DGL with CUDA."""
+        """GraphBolt must be installed, with CUDA for a GPU."""
         return graphbolt_missing(device)
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in."""
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
         known = ("cpu",) if device == "cpu" else ("gpu", "uva")
         return replace(super().resolved(device), topology=self._chosen("topology", known))
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """GraphBolt does not let one choose."""
+        """GraphBolt has one pick function."""
         return ("graphbolt",)
 
     def build(self, job: Job) -> BoltStage:
-        """The graph, where it is sampled."""
+        """Build the stage, with the graph in its place."""
         return BoltStage(self, job)
 
 
@@ -67,21 +70,21 @@ class BoltStage(SamplerStage):
         self._bolt = require_graphbolt(job.device.type)
         self._topology = spec.topology
         graph = job.graph
-        # What is locked must be memory of its own, not a mapped file.
-        own = spec.topology == "uva"
-        csc = [t.clone() if own else t for t in (graph.indptr, graph.indices)]
-        made = self._bolt.fused_csc_sampling_graph(*csc)
+        # A mapped file cannot be locked, so UVA needs a copy.
+        is_uva = spec.topology == "uva"
+        csc = [t.clone() if is_uva else t for t in (graph.indptr, graph.indices)]
+        sampling_graph = self._bolt.fused_csc_sampling_graph(*csc)
         if spec.topology == "gpu":
-            made = made.to(job.device)
-        elif own:
-            made.pin_memory_()
-        self._graph = made
+            sampling_graph = sampling_graph.to(job.device)
+        elif is_uva:
+            sampling_graph.pin_memory_()
+        self._graph = sampling_graph
         self._fanouts = [torch.tensor([fanout]) for fanout in job.cell.fanouts]
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> BoltBatch:
-        """As ``NeighborSampler`` does: a hop's edges, then their ids made local, seeds first."""
+        """Draw a batch as ``NeighborSampler``: a hop's edges, then their local ids, seeds first."""
         seeds = nodes = seeds.to(self.job.device, self.job.graph.indices.dtype)
-        layers: list[Any] = []
+        layers: list[SampledLayer] = []
         for fanout in self._fanouts:
             drawn = self._graph.sample_neighbors(nodes, fanout)
             unique, csc, _ = self._bolt.unique_and_compact_csc_formats(drawn.sampled_csc, nodes)
@@ -99,24 +102,48 @@ class BoltStage(SamplerStage):
         return BoltBatch(number, batch)
 
     def graph_bytes(self) -> int:
-        """The topology, where it is in device memory."""
+        """Bytes of the topology, 0 unless it is in device memory."""
         if self._topology != "gpu":
             return 0
         graph = self.job.graph
         return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
 
     def close(self) -> None:
-        """Let go of the graph, which unlocks what it has locked."""
+        """Free the graph, which unlocks its memory."""
         del self._graph
 
 
-class BoltBatch(Batch):
-    """A ``MiniBatch`` of GraphBolt's; ``dgl_blocks`` are what DGL's layers take."""
+class CscFormat(Protocol):
+    """``CSCFormatBase`` of GraphBolt: a layer's edges with local ids."""
 
-    def __init__(self, number: int, batch: Any) -> None:
+    indptr: Tensor
+    indices: Tensor
+
+
+class SampledLayer(Protocol):
+    """``SampledSubgraph`` of GraphBolt: the edges of one hop."""
+
+    sampled_csc: CscFormat
+    original_column_node_ids: Tensor
+    original_row_node_ids: Tensor
+    original_edge_ids: Tensor
+
+
+class GraphBoltMiniBatch(Protocol):
+    """``MiniBatch`` of GraphBolt, input layer first."""
+
+    seeds: Tensor
+    input_nodes: Tensor
+    sampled_subgraphs: Sequence[SampledLayer]
+    blocks: list[DglBlock]
+
+
+class BoltBatch(Batch):
+    """A ``MiniBatch`` of GraphBolt; ``dgl_blocks`` are the inputs of DGL's layers."""
+
+    def __init__(self, number: int, batch: GraphBoltMiniBatch) -> None:
         self.number, self.seeds = number, batch.seeds
-        self._nodes: Tensor = batch.input_nodes
-        self._layers: list[Any] = batch.sampled_subgraphs
+        self._nodes, self._layers = batch.input_nodes, batch.sampled_subgraphs
         self.dgl_blocks = batch.blocks
 
     @property
@@ -126,7 +153,7 @@ class BoltBatch(Batch):
 
     @cached_property
     def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; GraphBolt's have the destinations first as well."""
+        """The layers as ``Block``; GraphBolt also numbers destinations first."""
         return [
             Block(
                 layer.sampled_csc.indptr.int(),
@@ -138,7 +165,7 @@ class BoltBatch(Batch):
         ]
 
     def sizes(self) -> Sizes:
-        """Its frontier is cumulative: a layer's destinations are the hop's."""
+        """Sizes by hop; the frontier is cumulative, so a layer is a hop."""
         layers = [
             (nodes, nodes.numel(), layer.sampled_csc.indices.numel())
             for layer in reversed(self._layers)
@@ -147,12 +174,12 @@ class BoltBatch(Batch):
         return Sizes(self.seeds, layers, self._nodes.numel())
 
     def hops(self) -> list[Hop]:
-        """Edges in neutral form; the edge ids of a graph without others are its positions."""
-        found = []
+        """Edges of every hop; edge ids of a graph without stored ids are positions."""
+        hops = []
         for layer in reversed(self._layers):
             csc, dst = layer.sampled_csc, layer.original_column_node_ids
             edges = torch.repeat_interleave(dst, csc.indptr.diff().long())
-            found.append(
+            hops.append(
                 Hop(
                     dst=host_ids(dst),
                     edge_dst=host_ids(edges),
@@ -160,8 +187,8 @@ class BoltBatch(Batch):
                     positions=host_ids(layer.original_edge_ids),
                 )
             )
-        return found
+        return hops
 
     def tensors(self) -> list[Tensor]:
-        """DGL does not tell which tensors its blocks hold."""
+        """Empty: DGL does not expose the tensors of a block."""
         return []

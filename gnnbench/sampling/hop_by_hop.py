@@ -1,4 +1,4 @@
-"""``hop-by-hop``: DGL's method, per hop pick and id map; ``fused-map-by-hop``: over FastGL's."""
+"""DGL's method, pick and id map per hop; and a variant with FastGL's id map."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HopByHop(Sampler):
         return (default, *(pick for pick in PICKS if pick != default))
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """One dispatch for all hops."""
+        """Draw all hops in one dispatch."""
         return hop_by_hop(
             self._indptr,
             self._indices,
@@ -45,11 +45,11 @@ class HopByHop(Sampler):
 
 
 class FusedMapByHop(HopByHop):
-    """Fused-Map in its paper's shape (FastGL, ASPLOS'24, section 4.3): DGL's picks, then the map.
+    """Fused-Map as in its paper (FastGL, ASPLOS'24, section 4.3): DGL's picks, then the map.
 
-    A hop's id map alone differs from ``hop-by-hop``: one kernel inserts ids and numbers them, a
-    second maps the edges. What ``fused-map`` gains beyond it is its fused picks, its one table for
-    all hops and its one wait, none of which is in the paper.
+    Only the id map differs from ``hop-by-hop``: one kernel inserts and numbers ids, a second maps
+    the edges. ``fused-map`` adds fused picks, one table for all hops and a single wait; these are
+    not in the paper.
     """
 
     name = "fused-map-by-hop"

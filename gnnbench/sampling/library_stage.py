@@ -1,4 +1,4 @@
-"""What stages over a sampler of the library share."""
+"""Base class of stages that wrap a library sampler."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from gnnbench.sampling.stage import SamplerSpec, SamplerStage
 
 
 class LibraryStage(SamplerStage):
-    """Draws as ``sampler``, built for the job's graph, draws; closes it in the end."""
+    """Draws batches with a library ``sampler`` built for the job's graph, and closes it."""
 
     def __init__(self, spec: SamplerSpec, job: Job, sampler: Sampler) -> None:
         super().__init__(spec, job)
         self.sampler = sampler
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
-        """All hops in one call."""
+        """Draw all hops in one call."""
         return self.sampler.sample(seeds, epoch, number)
 
     @property
     def sampled_on(self) -> torch.device:
-        """The CPU where the topology stays there."""
+        """The sampler's sampling device."""
         return self.sampler.setting.sampled_on
 
     def graph_bytes(self) -> int:
-        """The topology, where it is in device memory."""
+        """Bytes of the topology, 0 unless it is in device memory."""
         if self.sampler.setting.topology != "gpu":
             return 0
         graph = self.job.graph
         return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
 
     def close(self) -> None:
-        """Unlock what the sampler locked."""
+        """Close the sampler, which unlocks host memory."""
         self.sampler.close()

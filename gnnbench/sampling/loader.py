@@ -1,10 +1,9 @@
-"""What a loader of torch knows of a batch and does not pass to the sampler."""
+"""Facts that torch's DataLoader does not pass to the sampler: batch number and calling loader."""
 
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
 
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils import worker as torch_worker
@@ -17,9 +16,8 @@ _WORKER_LOOP: CodeType = torch_worker._worker_loop.__code__
 def task_number() -> int:
     """Number of the worker's current task in its pass over the data, in a worker process.
 
-    Torch numbers tasks from 0 in each pass, over all workers, in the order in which the loader
-    yields the batches. It is a local variable of the worker's loop. Raises ``UnsupportedError``
-    outside of that loop.
+    Torch numbers tasks from 0 in each pass, over all workers, in the order of the yielded batches.
+    The number is a local variable of the worker's loop. Raises ``UnsupportedError`` outside it.
     """
     frame = _caller(_WORKER_LOOP)
     number = None if frame is None else frame.f_locals.get("idx")
@@ -31,25 +29,26 @@ def task_number() -> int:
     return number
 
 
-def batch_number_in_share(num_batches: int) -> int:
-    """Number of the worker's current batch, where each worker takes a contiguous share.
+def batch_number_in_shard(num_batches: int) -> int:
+    """Number of the worker's current batch if each worker has a contiguous shard of batches.
 
     The first ``num_batches % num_workers`` workers have one batch more than the others.
     """
-    info: Any = get_worker_info()
-    each, more = divmod(num_batches, info.num_workers)
-    first: int = info.id * each + min(info.id, more)
+    info = get_worker_info()
+    assert info is not None
+    size, remainder = divmod(num_batches, info.num_workers)
+    first = info.id * size + min(info.id, remainder)
     return first + task_number() // info.num_workers
 
 
-def calling(method: Any) -> Any:
-    """The object whose ``method`` is being executed by a caller, or None."""
+def caller_of(method: FunctionType) -> object:
+    """The ``self`` of the nearest caller that executes ``method``, or None."""
     frame = _caller(method.__code__)
     return None if frame is None else frame.f_locals.get("self")
 
 
 def _caller(code: CodeType) -> FrameType | None:
-    """The nearest frame of this thread that executes ``code``."""
+    """The nearest frame of this thread that executes ``code``, or None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not code:
         frame = frame.f_back

@@ -1,5 +1,7 @@
-"""Samplers of the library (``gnnbench.samplers()``) as stages: ours, and third parties' that draw
-the same edges. Those with random numbers of their own are in ``own``."""
+"""Stages of the library's samplers (``gnnbench.samplers()``), own and third-party.
+
+Samplers with random numbers of their own use ``stated_law``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
@@ -22,11 +24,11 @@ from gnnbench.kernels import rng
 from gnnbench.kernels.missing import native_missing
 from gnnbench.kernels.picks import PICKS, WEIGHTED
 from gnnbench.sampling.base import Sampler
-from gnnbench.sampling.build import build_sampler
+from gnnbench.sampling.build import checked_sampler
 from gnnbench.sampling.library_stage import LibraryStage
-from gnnbench.sampling.own_random import OwnStage
 from gnnbench.sampling.setting import TOPOLOGIES
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.sampling.stated_law import StatedLawStage
 from gnnbench.validation import gate
 from gnnbench.validation.hops import digest
 from gnnbench.validation.law import BY_WEIGHT, Law, named
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
-OFFSETS = 16  # bytes of a row's two offsets
+OFFSET_BYTES = 16  # a row's two offsets
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ class NativeSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built, for a GPU its CUDA part."""
+        """The native library must have been built, with CUDA for a GPU."""
         return native_missing(device)
 
     def _sampled_on(self, device: str) -> str:
         return "cpu" if self.topology == "cpu" else device
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """The library's, where it draws."""
+        """The picks of the library's sampler on its sampling device."""
         where = self._sampled_on(device)
         if where not in self.library.devices:
             raise UnsupportedError(
@@ -69,15 +71,15 @@ class NativeSampler(SamplerSpec):
             )
         return self.library.picks_on(where)
 
-    def _chosen(self, what: str, known: Sequence[str]) -> str:
-        """A sampler with random numbers of its own stands for every pick of its law."""
+    def _chosen(self, field: str, known: Sequence[str]) -> str:
+        """Resolve an option; a sampler with a stated law accepts every pick of that law."""
         law = self.library.law
-        if what == "pick" and law and self.pick in PICKS and named(self.pick) == law:
+        if field == "pick" and law and self.pick in PICKS and named(self.pick) == law:
             return self.library.name
-        return super()._chosen(what, known)
+        return super()._chosen(field, known)
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in."""
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
         spec = super().resolved(device)
         if device == "cpu" and self.topology not in (DEFAULT, "cpu"):
             raise UnsupportedError(
@@ -88,29 +90,29 @@ class NativeSampler(SamplerSpec):
         return spec
 
     def lean(self) -> Self:
-        """Read out of locked host memory what a copy on the GPU was for."""
+        """Read the topology from locked host memory instead of a copy on the GPU."""
         return replace(self, topology="uva") if self.topology == "gpu" else self
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """The topology, where a GPU reads it out of host memory."""
+        """The topology, if a GPU reads it from host memory."""
         return ("indptr", "indices") if self.topology == "uva" else ()
 
     def build(self, job: Job) -> SamplerStage:
-        """The stage around the library's sampler."""
+        """Build the stage of the library's sampler."""
         if self.library.law:
-            return OwnStage(self, job, _built(self, job))
-        leaves = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"
-        return (OffDevice if leaves else NativeStage)(self, job)
+            return StatedLawStage(self, job, _built(self, job))
+        off_device = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"
+        return (OffDeviceStage if off_device else NativeStage)(self, job)
 
-    def own(self) -> dict[str, Any]:
-        """The sampler's own options."""
+    def own(self) -> dict[str, object]:
+        """Values of the options that the library's sampler declares."""
         return {name: getattr(self, name) for name in self.library.options}
 
 
 @lru_cache(maxsize=64)
 def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
-    """The spec of a class of the library: its options become fields."""
-    made = dataclasses.make_dataclass(
+    """Create the spec class of a library sampler; its options become fields."""
+    return dataclasses.make_dataclass(
         library.__name__,
         [
             (o.name, type(o.default), option(o.default, o.help, o.choices, added=o.added))
@@ -124,25 +126,24 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
             "repeats": not library.law, "implementation": library.implementation,
         },
     )  # fmt: skip
-    return made
 
 
-def native(name: str | type[Sampler], **options: Any) -> NativeSampler:
-    """A sampler of the library by its name, or by its class. Raises ``UsageError``."""
+def native(name: str | type[Sampler], **options: object) -> NativeSampler:
+    """Return the spec of a library sampler, by name or class. Raises ``UsageError``."""
     if isinstance(name, str):
         return spec_of(name, registry.load(registry.SAMPLER, name))(**options)
     return spec_of(name.name, name)(**options)
 
 
 def _built(spec: NativeSampler, job: Job) -> Sampler:
-    """The library's sampler of a cell."""
+    """Build the library's sampler of a cell."""
     cell, graph = job.cell, job.graph
     weighted = spec.pick in WEIGHTED or spec.library.law == BY_WEIGHT
     if weighted and graph.weights is None:
         raise UnsupportedError(
             f"pick '{spec.pick}' needs edge weights, and '{graph.name}' stores none"
         )
-    return build_sampler(
+    return checked_sampler(
         spec.library,
         graph,
         cell.fanouts,
@@ -152,12 +153,12 @@ def _built(spec: NativeSampler, job: Job) -> Sampler:
         frontier=spec.frontier,
         topology=None if job.device.type == "cpu" else spec.topology,
         weights="graph" if weighted else None,
-        **spec.own(),
+        options=spec.own(),
     )
 
 
 class NativeStage(LibraryStage):
-    """A sampler of the library; its edges are held against the reference's."""
+    """An exact sampler of the library; its edges are compared with the reference."""
 
     native = exact = True
 
@@ -165,21 +166,21 @@ class NativeStage(LibraryStage):
         super().__init__(spec, job, _built(spec, job))
 
     @property
-    def asks(self) -> bool:
-        """As the library's sampler; a stage derived from this one draws by its own ``sample``."""
-        return self.sampler.asks and type(self).sample is LibraryStage.sample
+    def submits_async(self) -> bool:
+        """As the library's sampler; False for a subclass with its own ``sample``."""
+        return self.sampler.submits_async and type(self).sample is LibraryStage.sample
 
-    def begin(self, seeds: Tensor, epoch: int, number: int) -> Any:
-        """Nothing is waited for where ``asks``."""
-        draw = self.sampler.begin if self.asks else self.sample
+    def begin(self, seeds: Tensor, epoch: int, number: int) -> object:
+        """Submit a batch; draw it at once unless ``submits_async``."""
+        draw = self.sampler.begin if self.submits_async else self.sample
         return draw(seeds, epoch, number)
 
-    def end(self, ticket: Any) -> MiniBatch:
-        """The batch, its sizes read."""
+    def end(self, ticket: object) -> MiniBatch:
+        """Return the batch of a ticket."""
         return self.sampler.end(ticket)
 
     def checked(self, seeds: Tensor, number: int) -> MiniBatch:
-        """The same draw, with the edges' positions; random walks have visits instead."""
+        """Draw a batch of epoch 0 with edge positions; random walks have visits instead."""
         walks = self.pick == "random_walk"
         return self.sampler.sample(seeds, 0, number, with_positions=not walks)
 
@@ -191,7 +192,7 @@ class NativeStage(LibraryStage):
         return Law.of(self.pick, graph.indptr, graph.weights, walks * length)
 
     def check(self, seeds: Tensor) -> None:
-        """The reference's work for the same key; the same draw as timed and as checked."""
+        """Compare edges with the reference, and the timed draw with the checked one."""
         cell = self.job.cell
         gate.check_against_reference(
             self.job.graph,
@@ -212,10 +213,10 @@ class NativeStage(LibraryStage):
         return digest(batches)
 
 
-class OffDevice(NativeStage):
-    """A sampler whose graph is not in the GPU's memory: it counts what it moves.
+class OffDeviceStage(NativeStage):
+    """A sampler whose graph is outside GPU memory; it counts transferred bytes.
 
-    One whose graph is there counts nothing: a batch takes no longer than the counting.
+    With the graph in GPU memory nothing is counted: a batch takes no longer than the counting.
     """
 
     def __init__(self, spec: NativeSampler, job: Job) -> None:
@@ -223,12 +224,14 @@ class OffDevice(NativeStage):
         self._where = "zero_copy" if spec.topology == "uva" else "host"
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
-        """One dispatch for all hops, and its bytes."""
+        """Draw all hops in one dispatch and count the bytes read and copied."""
         batch = super().sample(seeds, epoch, number)
         counts, ids = self.job.counts, self.job.graph.indices.element_size()
         sizes = batch.sizes()
         rows = sum(dst.numel() for dst, _ in sizes.hops)
-        counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSETS + sizes.num_edges * ids, self._where)
+        counts.add(
+            "sampler", TOPOLOGY_BYTES, rows * OFFSET_BYTES + sizes.num_edges * ids, self._where
+        )
         counts.add("sampler", CALLS, 1, self._where)
         if self._where == "host":
             moved = sum(t.numel() * t.element_size() for t in batch.tensors())
@@ -237,5 +240,5 @@ class OffDevice(NativeStage):
 
 
 def _bare(batch: MiniBatch) -> MiniBatch:
-    """The batch without positions, as it is timed."""
+    """Return the batch without positions, as in timed epochs."""
     return replace(batch, blocks=[replace(block, positions=None) for block in batch.blocks])

@@ -1,8 +1,8 @@
-"""``pgsampler``: PGSampler's persistent kernel, its fusion without persistence, and as printed."""
+"""PGSampler: the persistent kernel, its fused variant, and Algorithm 1 as printed."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -37,8 +37,8 @@ UNSAFE = Option("unsafe", False, "must be true: edges are lost", (False, True))
 class PgSampler(Sampler):
     """All hops in one launch, tasks (vertex, hop) from a queue in memory (PGSampler, Wei et al.).
 
-    ``lost_tasks`` counts tasks that were put into the queue and not sampled, over all batches so
-    far; ``tasks`` tells of the last batch.
+    ``lost_tasks`` counts queued tasks that were not sampled, over all batches so far; ``tasks`` has
+    the statistics of the last batch.
     """
 
     name = "pgsampler"
@@ -66,7 +66,7 @@ class PgSampler(Sampler):
         self.tasks: TaskStats | None = None
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """One launch for all hops."""
+        """Draw all hops in one launch."""
         drawn, self.tasks = pgsampler(
             self._indptr,
             self._indices,
@@ -99,10 +99,10 @@ class DglFusion(PgSampler):
 
 
 class PgSamplerAsPrinted(PgSampler):
-    """PGSampler's Algorithm 1 as printed: it loses tasks, and with them edges.
+    """PGSampler's Algorithm 1 as printed, which loses tasks and their edges.
 
-    The tail moves before the slot is written, and a worker that leaves has taken slots that nobody
-    will look at. For showing just that: ``lost_tasks`` says how many.
+    The tail advances before the slot is written, and a worker that exits has claimed slots that no
+    worker reads. ``lost_tasks`` counts the lost tasks.
     """
 
     name = "pgsampler-as-printed"
@@ -110,10 +110,12 @@ class PgSamplerAsPrinted(PgSampler):
     options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, UNSAFE)}
     variant = "as_printed"
 
-    def __init__(self, setting: Setting, unsafe: bool = False, **options: Any) -> None:
+    def __init__(
+        self, setting: Setting, unsafe: bool = False, fetch_size: int = FETCH_SIZE.default
+    ) -> None:
         if unsafe is not True:
             raise UsageError(
                 f"sampler '{self.name}' loses tasks, and so draws too few edges, as the printed"
                 " Algorithm 1 does; pass unsafe=True to see it, or use 'pgsampler'"
             )
-        super().__init__(setting, **options)
+        super().__init__(setting, fetch_size)

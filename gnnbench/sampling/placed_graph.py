@@ -1,4 +1,4 @@
-"""A graph in the memory from which a sampler reads it."""
+"""The graph's tensors, placed for sampling."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gnnbench.sampling.setting import Setting
 
 
 class PlacedGraph:
-    """The tensors that sampling reads, placed as ``setting.topology`` says.
+    """Places the tensors that sampling reads according to ``setting.topology``.
 
-    ``gpu`` copies them to the device, ``uva`` locks them in host memory, ``cpu`` leaves them there.
+    ``gpu`` copies them to the device, ``uva`` locks them in host memory, ``cpu`` keeps them.
 
-    Raises ``HostMemoryError`` where host memory cannot be locked.
+    Raises ``HostMemoryError`` if host memory cannot be locked.
     """
 
     def __init__(self, setting: Setting) -> None:

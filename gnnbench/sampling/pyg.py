@@ -1,4 +1,4 @@
-"""PyG's loaders as stages: around PyG's own sampler, and around ours."""
+"""PyG's loaders as stages: with PyG's sampler, and with gnnbench's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -33,15 +33,19 @@ from gnnbench.validation.law import UNEVEN, Law
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
-NODES_AT_ONCE = 1 << 22
-"""Nodes whose edges' destinations are written at once."""
+    from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NeighborLoader, NodeLoader
+    from torch_geometric.sampler import SamplerOutput
+
+NODES_PER_CHUNK = 1 << 22  # nodes whose edge destinations are written at a time
 
 
 @dataclass(frozen=True)
 class PygSampler(SamplerSpec):
-    """The real ``NeighborLoader``, its sampler from pyg-lib or torch-sparse.
+    """The real ``NeighborLoader``, with the sampler of pyg-lib or torch-sparse.
 
-    ``extension`` is the machine's choice unless it is named: what PyG itself would take. A name is
+    The default ``extension`` is the one that PyG would choose on this machine. An explicit name is
     kept, installed or not.
     """
 
@@ -70,21 +74,21 @@ class PygSampler(SamplerSpec):
         return next(iter([*extensions(), *EXTENSIONS]))
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in."""
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
         return replace(super().resolved(device), extension=self._extension())
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """PyG does not let one choose."""
+        """PyG has one pick function."""
         return ("pyg",)
 
     def build(self, job: Job) -> PygStage:
-        """A ``NeighborLoader`` over the same graph."""
+        """Build a ``NeighborLoader`` over the cell's graph."""
         return (PygWorkersStage if self.workers else PygStage)(self, job)
 
 
 @dataclass(frozen=True)
 class PygNativeSampler(SamplerSpec):
-    """PyG's ``NodeLoader`` around our sampler, for machines without PyG's extension."""
+    """PyG's ``NodeLoader`` with a sampler of gnnbench, for machines without PyG's extensions."""
 
     name: ClassVar[str] = "pyg-native"
     summary: ClassVar[str] = "PyG's NodeLoader around our hop-by-hop sampler"
@@ -94,19 +98,19 @@ class PygNativeSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """PyG must be installed and the native library have been built."""
+        """PyG must be installed, and the native library built."""
         return pyg_missing(device) or native_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """Those of DGL."""
+        """The picks of DGL."""
         return ("floyd", "reservoir")
 
     def build(self, job: Job) -> PygNativeStage:
-        """A ``NodeLoader`` over the same graph."""
+        """Build a ``NodeLoader`` over the cell's graph."""
         return PygNativeStage(self, job)
 
 
-def _data(job: Job) -> Any:
+def _data(job: Job) -> Data:
     from torch_geometric.data import Data
 
     data = Data(x=job.graph.features, y=job.graph.labels)
@@ -115,11 +119,11 @@ def _data(job: Job) -> Any:
 
 
 def _edge_index(graph: Graph, shared: bool) -> Tensor:
-    """Edges as PyG takes them, (2, edges) of int64: sources, then destinations, which ascend.
+    """Edges in PyG's form, int64 ``[2, num_edges]``: sources, and ascending destinations.
 
-    They are written where they are to be and nothing else of their size is made: 16 bytes an edge
-    are half of a host's memory at paper scale. ``shared``: in shared memory, whither PyG would
-    copy them for its worker processes.
+    They are written in place, without temporaries of their size: 16 bytes an edge are half of a
+    host's memory at paper scale. ``shared``: in shared memory, to which PyG would copy them for its
+    worker processes.
     """
     size = 2 * graph.num_edges
     if shared and size:
@@ -128,8 +132,8 @@ def _edge_index(graph: Graph, shared: bool) -> Tensor:
     else:
         edges = torch.empty(size, dtype=torch.int64).view(2, -1)
     edges[0].copy_(graph.indices)
-    for first in range(0, graph.num_nodes, NODES_AT_ONCE):
-        bounds = graph.indptr[first : first + NODES_AT_ONCE + 1]
+    for first in range(0, graph.num_nodes, NODES_PER_CHUNK):
+        bounds = graph.indptr[first : first + NODES_PER_CHUNK + 1]
         nodes = torch.arange(first, first + bounds.numel() - 1)
         dst = torch.repeat_interleave(nodes, bounds.diff())
         edges[1, int(bounds[0]) : int(bounds[-1])] = dst
@@ -137,13 +141,13 @@ def _edge_index(graph: Graph, shared: bool) -> Tensor:
 
 
 class LoaderStage(SamplerStage):
-    """A loader of PyG's by its own collate function; it draws on the host.
+    """Calls the collate function of a PyG loader, which samples on the host.
 
-    For a GPU the subgraph is then copied there out of pinned memory, and nothing waits for it, as
-    with ``pin_memory=True`` and ``batch.to(device, non_blocking=True)``.
+    For a GPU the subgraph is copied asynchronously from pinned memory, as with ``pin_memory=True``
+    and ``batch.to(device, non_blocking=True)``.
     """
 
-    loader: Any
+    loader: NodeLoader
 
     def __init__(self, spec: SamplerSpec, job: Job) -> None:
         super().__init__(spec, job)
@@ -151,16 +155,16 @@ class LoaderStage(SamplerStage):
         self._on_host: Sequence[Tensor] = ()
 
     def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
-        """Remember them."""
+        """Remember the epoch's seeds."""
         self._expected, self._on_host = batches, ()
 
-    def _in_turn(self, seeds: Tensor, number: int) -> bool:
-        """Whether an epoch that was told asks for a batch."""
+    def _is_expected(self, seeds: Tensor, number: int) -> bool:
+        """Whether ``seeds`` are batch ``number`` of the announced epoch."""
         return number < len(self._expected) and self._expected[number] is seeds
 
     def _seeds(self, seeds: Tensor, number: int) -> Tensor:
-        """Seeds on the host; those of an epoch come over at once, for a copy waits for the GPU."""
-        if seeds.device.type == "cpu" or not self._in_turn(seeds, number):
+        """Seeds on the host; an epoch's seeds are copied at once, since a copy synchronizes."""
+        if seeds.device.type == "cpu" or not self._is_expected(seeds, number):
             return seeds.cpu()
         if not self._on_host:
             sizes = [s.numel() for s in self._expected]
@@ -168,34 +172,37 @@ class LoaderStage(SamplerStage):
         return self._on_host[number]
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
-        """PyG's ``SamplerOutput``."""
+        """Draw a batch by the loader's collate function."""
         return self._batch(number, self.loader.collate_fn(self._seeds(seeds, number)))
 
-    def _batch(self, number: int, out: Any, shared: bool = False) -> PygBatch:
+    def _batch(self, number: int, out: SamplerOutput, shared: bool = False) -> PygBatch:
         hops = len(self.job.cell.fanouts)
         return PygBatch(number, out, hops, self.loader, self.job.device, shared)
 
     @property
     def sampled_on(self) -> torch.device:
-        """The host."""
+        """The CPU."""
         return torch.device("cpu")
 
 
 class PygStage(LoaderStage):
-    """``NeighborLoader``, its sampler from one extension."""
+    """``NeighborLoader`` with the sampler of one extension."""
 
     def __init__(self, spec: PygSampler, job: Job) -> None:
         super().__init__(spec, job)
         self._extension = spec.extension
         with sampling_by(self._extension):
-            self.loader = self._loader(batch_size=job.cell.batch_size)
+            self.loader = self._build_loader()
 
-    def _loader(self, **options: Any) -> Any:
-        """Over the same graph, its edges given sorted by destination."""
+    def _build_loader(self) -> NeighborLoader:
+        return self._neighbor_loader(batch_size=self.job.cell.batch_size)
+
+    def _neighbor_loader(self, shared: bool = False, **options: object) -> NeighborLoader:
+        """A loader over the cell's graph, with edges sorted by destination."""
         from torch_geometric.loader import NeighborLoader
 
         data = _data(self.job)
-        data.edge_index = _edge_index(self.job.graph, shared=options.get("num_workers", 0) > 0)
+        data.edge_index = _edge_index(self.job.graph, shared)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*pyg-lib.*")
             return NeighborLoader(
@@ -208,20 +215,20 @@ class PygStage(LoaderStage):
             )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
-        """PyG's ``SamplerOutput``, of the extension."""
+        """Draw a batch with the extension's sampler."""
         with sampling_by(self._extension):
             return super().sample(seeds, epoch, number)
 
     @cached_property
     def law(self) -> Law:
-        """torch-sparse 0.6.18 draws the last edges of a row too rarely, by fanout 1 the very last
-        one never (rusty1s/pytorch_sparse issue 385)."""
+        """Inclusion law; torch-sparse 0.6.18 draws the last edges of a row too rarely, and with
+        fanout 1 never the last one (rusty1s/pytorch_sparse issue 385)."""
         law = super().law
         return replace(law, name=UNEVEN) if self._extension == "torch-sparse" else law
 
 
-class Asked:
-    """The batches that a loader is to draw, as its sampler of batches: lists of node ids."""
+class EpochBatchSampler:
+    """Batch sampler of a loader: yields the seeds of set ``batches`` as lists of node ids."""
 
     def __init__(self) -> None:
         self.batches: Sequence[Tensor] = ()
@@ -234,57 +241,59 @@ class Asked:
 
 
 class PygWorkersStage(PygStage):
-    """The same with ``num_workers`` processes that live on from epoch to epoch.
+    """``NeighborLoader`` with ``num_workers`` persistent worker processes.
 
-    An epoch's first batch sets them to work on all of its batches, as many ahead as
-    ``prefetch_factor`` says by default; ``sample`` waits for the next one. Features are fetched in
-    the training process, by all its threads (``filter_per_worker=False``). A batch out of turn (at
-    the gate, in a look inside) goes through the processes alone.
+    An epoch's first batch starts all batches of the epoch, with the default ``prefetch_factor``;
+    ``sample`` waits for the next one. The training process fetches features with all its threads
+    (``filter_per_worker=False``). A batch outside the announced epoch (at the gate, in a profile)
+    is an epoch by itself.
     """
 
     ahead = True
 
     def __init__(self, spec: PygSampler, job: Job) -> None:
         self._workers = spec.workers
-        self._asked = Asked()
-        self._coming: deque[Tensor] = deque()
-        self._drawn: Any = None
+        self._batch_sampler = EpochBatchSampler()
+        self._pending: deque[Tensor] = deque()
+        self._outputs: _MultiProcessingDataLoaderIter | None = None
         super().__init__(spec, job)
 
-    def _loader(self, **options: Any) -> Any:
-        return super()._loader(
-            batch_sampler=self._asked,
+    def _build_loader(self) -> NeighborLoader:
+        return self._neighbor_loader(
+            shared=True,
+            batch_sampler=self._batch_sampler,
             num_workers=self._workers,
             persistent_workers=True,
-            worker_init_fn=partial(_begin, self._extension),
+            worker_init_fn=partial(_initialize_worker, self._extension),
         )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
-        """The next batch that the processes have drawn."""
-        if not (self._coming and self._coming[0] is seeds):
-            in_turn = self._in_turn(seeds, number)
-            self._coming = deque(self._expected[number:] if in_turn else [seeds])
-            coming = enumerate(self._coming, number)
-            self._asked.batches = [self._seeds(each, nth) for nth, each in coming]
-            # Beneath PyG's own iterator, which fetches the features as it yields.
-            self._drawn = iter(self.loader).iterator
-        self._coming.popleft()
-        return self._batch(number, next(self._drawn), shared=True)
+        """Return the next batch of the worker processes."""
+        if not (self._pending and self._pending[0] is seeds):
+            expected = self._is_expected(seeds, number)
+            self._pending = deque(self._expected[number:] if expected else [seeds])
+            numbered = enumerate(self._pending, number)
+            self._batch_sampler.batches = [self._seeds(batch, nth) for nth, batch in numbered]
+            # PyG's own iterator would also fetch features; its inner one does not.
+            self._outputs = iter(self.loader).iterator
+        assert self._outputs is not None
+        self._pending.popleft()
+        return self._batch(number, next(self._outputs), shared=True)
 
     def close(self) -> None:
-        """End the processes; left to the collector of garbage, each is waited for 5 s in vain."""
-        if self._drawn is not None:
-            self._drawn._shutdown_workers()
-            self._drawn = None
+        """End the processes; garbage collection would wait 5 s for each."""
+        if self._outputs is not None:
+            self._outputs._shutdown_workers()
+            self._outputs = None
 
 
-def _begin(extension: str, worker: int) -> None:
-    """In a worker process, before its first batch."""
+def _initialize_worker(extension: str, worker: int) -> None:
+    """Select the extension in a worker process, before its first batch."""
     sample_by(extension)
 
 
 class PygNativeStage(LoaderStage):
-    """``NodeLoader`` around our sampler as a PyG ``BaseSampler``."""
+    """``NodeLoader`` with a sampler of gnnbench as a PyG ``BaseSampler``."""
 
     def __init__(self, spec: SamplerSpec, job: Job) -> None:
         super().__init__(spec, job)
@@ -308,6 +317,6 @@ class PygNativeStage(LoaderStage):
         )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
-        """As PyG's, with the batch's place in the epoch told to our sampler."""
+        """Draw a batch; the adapter gets its epoch and number first."""
         self._sampler.set_epoch(epoch, number)
         return super().sample(seeds, epoch, number)

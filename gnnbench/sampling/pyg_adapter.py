@@ -1,9 +1,8 @@
-"""Any sampler behind PyG's ``BaseSampler``."""
+"""Adapter of any sampler to PyG's ``BaseSampler`` interface."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -12,12 +11,13 @@ from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.models.convert import joined
+from gnnbench.sampling.batch_counter import BatchCounter
 from gnnbench.sampling.edge_ids import EdgeIds, Ends, check_edge_ids
-from gnnbench.sampling.loader import calling
-from gnnbench.sampling.place import Place, Samples
+from gnnbench.sampling.loader import caller_of
 from gnnbench.sampling.repeated import distinct, repeat_seeds
+from gnnbench.sampling.supports_sampling import SupportsSampling
 
-# Options of PyG's NeighborLoader that the adapter does not have, and what to do about each.
+# Unsupported options of PyG's NeighborLoader, and the remedy for each.
 REFUSED = {
     "disjoint": "one subgraph for each seed is not supported",
     "subgraph_type": "only the directional subgraph is supported",
@@ -52,42 +52,46 @@ class CooEdges:
 class PygAdapter(BaseSampler):
     """A sampler for ``torch_geometric.loader.NodeLoader`` over a homogeneous ``Data``.
 
-    ``SamplerOutput`` is in PyG's form as :func:`gnnbench.to_pyg` describes it, on the CPU, where
-    PyG's loader looks for the rows of features. ``edge_ids`` and ``data`` say which edge of the
-    user's graph lies at each position of the sampler's ``indices``. Without them the adapter looks
-    at the data of the loader that calls it. It checks the edges of every batch against that data,
-    unless it is called directly. Random walks have no edges of the graph, so no edge ids.
+    ``SamplerOutput`` has the form of :func:`gnnbench.to_pyg`, on the CPU, where PyG's loader
+    gathers features. ``edge_ids`` or ``data`` give the user's edge at each position of the
+    sampler's ``indices``; without them the adapter reads the data of the calling loader. Unless it
+    is called directly, it checks every batch's edges against that data. Random walks have no edge
+    ids.
 
-    A seed that repeats in a batch is a node for each occurrence, with the same sampled edges.
+    A seed that repeats in a batch is one node for each occurrence, with the same sampled edges.
 
-    Raises ``UsageError`` for edge ids that are not those of the sampler's edges, and for data with
-    other nodes or edges; ``UnsupportedError`` for what it does not do: heterogeneous graphs,
-    times of seeds, link-level sampling, PyG's ``NeighborLoader``, and the options in ``REFUSED``.
+    Raises ``UsageError`` for edge ids or data that do not fit the sampler's graph, and
+    ``UnsupportedError`` for heterogeneous graphs, times of seeds, link-level sampling, PyG's
+    ``NeighborLoader`` and the options in ``REFUSED``.
     """
 
     def __init__(
-        self, sampler: Samples, edge_ids: Tensor | None = None, data: Any = None, **options: Any
+        self,
+        sampler: SupportsSampling,
+        edge_ids: Tensor | None = None,
+        data: object = None,
+        **options: object,
     ) -> None:
         super().__init__()
         _refuse(options)
         self._inner = sampler
         self._walks = sampler.pick == "random_walk"
-        given = check_edge_ids(edge_ids, sampler.num_edges)
-        self._edge_ids = EdgeIds(sampler, given)
-        self._place = Place()
+        user_ids = check_edge_ids(edge_ids, sampler.num_edges)
+        self._edge_ids = EdgeIds(sampler, user_ids)
+        self._counter = BatchCounter()
         if data is not None:
             edges = self._edges_of(data)
             if edges is None:
                 raise UsageError("data has no edge_index; leave it out or give edge_ids")
-            if given is None:
+            if user_ids is None:
                 self._edge_ids.derive(edges.every())
 
     def set_epoch(self, epoch: int, batch: int = 0) -> None:
-        """Which batch is drawn next; see :class:`gnnbench.sampling.place.Place`."""
-        self._place.set_epoch(epoch, batch)
+        """Set the next batch; see :class:`gnnbench.sampling.batch_counter.BatchCounter`."""
+        self._counter.set_epoch(epoch, batch)
 
-    def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: Any) -> SamplerOutput:
-        """PyG's form of the batch: local rows and columns, global nodes, edge ids."""
+    def sample_from_nodes(self, index: NodeSamplerInput, **kwargs: object) -> SamplerOutput:
+        """Sample a batch in PyG's form: local rows and columns, global nodes, edge ids."""
         _refuse(kwargs)
         if index.input_type is not None:
             raise UnsupportedError(
@@ -99,47 +103,47 @@ class PygAdapter(BaseSampler):
                 "input_time: this sampler does not compare times of seeds and edges; leave it out,"
                 " or use PyG's NeighborLoader with time_attr"
             )
-        loader = calling(NodeLoader.collate_fn)
+        loader = caller_of(NodeLoader.collate_fn)
         if isinstance(loader, NeighborLoader):
             raise UnsupportedError(
                 "NeighborLoader's own options, such as num_neighbors and disjoint, do not reach"
                 " this sampler; use NodeLoader with the same data and input_nodes"
             )
-        edges = None if loader is None else self._edges_of(loader.data)
-        epoch, number = self._place.next()
-        seeds, places = distinct(index.node)
+        edges = self._edges_of(loader.data) if isinstance(loader, NodeLoader) else None
+        epoch, number = self._counter.next()
+        seeds, occurrences = distinct(index.node)
         batch = self._inner.sample(seeds, epoch, number, with_positions=not self._walks).to("cpu")
-        if places is not None:
-            batch = repeat_seeds(batch, places)
-        whole = joined(batch)
+        if occurrences is not None:
+            batch = repeat_seeds(batch, occurrences)
+        subgraph = joined(batch)
         nodes = batch.input_nodes.long()
-        ids = whole.positions
+        ids = subgraph.positions
         if ids is not None:
-            ends = nodes[whole.row], nodes[whole.col]
+            ends = nodes[subgraph.row], nodes[subgraph.col]
             known = self._edge_ids
             ids = known.unchecked(ids) if edges is None else known.of(ids, ends, edges)
         return SamplerOutput(
             node=nodes,
-            row=whole.row,
-            col=whole.col,
+            row=subgraph.row,
+            col=subgraph.col,
             edge=ids,
-            num_sampled_nodes=whole.nodes_by_hop,
-            num_sampled_edges=whole.edges_by_hop,
+            num_sampled_nodes=subgraph.nodes_by_hop,
+            num_sampled_edges=subgraph.edges_by_hop,
             metadata=(index.input_id, index.time),
         )
 
-    def sample_from_edges(self, index: Any, **kwargs: Any) -> SamplerOutput:
+    def sample_from_edges(self, index: object, **kwargs: object) -> SamplerOutput:
         """Raise ``UnsupportedError``: link-level sampling is not supported."""
         raise UnsupportedError(
             "this sampler samples from nodes, not from links; use NodeLoader, or PyG's"
             " LinkNeighborLoader"
         )
 
-    def _edges_of(self, data: Any) -> CooEdges | None:
+    def _edges_of(self, data: object) -> CooEdges | None:
         """The data's edges in the order of their ids, or None.
 
-        Raises ``UsageError`` where the data does not fit the sampler, ``UnsupportedError`` where
-        the adapter cannot read it.
+        Raises ``UsageError`` if the data does not fit the sampler, ``UnsupportedError`` if the
+        adapter cannot read it.
         """
         if not isinstance(data, Data):
             raise UnsupportedError(
@@ -157,12 +161,12 @@ class PygAdapter(BaseSampler):
             if stored:
                 raise UsageError(f"the data has {stored} but no edge_index that says which edges")
             return None
-        found = (data.num_nodes, edges.src.numel())
-        wanted = (self._inner.num_nodes, self._inner.num_edges)
-        if found != wanted:
+        nodes, num_edges = self._inner.num_nodes, self._inner.num_edges
+        if (data.num_nodes, edges.src.numel()) != (nodes, num_edges):
             raise UsageError(
-                f"the loader's data has {found[0]} nodes and {found[1]} edges where the sampler's"
-                f" graph has {wanted[0]} and {wanted[1]}; build the sampler from that graph"
+                f"the loader's data has {data.num_nodes} nodes and {edges.src.numel()} edges where"
+                f" the sampler's graph has {nodes} and {num_edges}; build the sampler from that"
+                " graph"
             )
         return edges
 
@@ -183,6 +187,6 @@ def _coo(data: Data) -> CooEdges | None:
     return CooEdges(src, dst)
 
 
-def _refuse(options: dict[str, Any]) -> None:
+def _refuse(options: dict[str, object]) -> None:
     for name in options:
         raise UnsupportedError(f"{name}: {REFUSED.get(name, 'as_pyg has no such option')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,22 +12,26 @@ from torch import Tensor
 from gnnbench.core.minibatch import Batch, Block, Hop, Sizes, host_ids
 from gnnbench.models.pyg_block import PygBlock
 
+if TYPE_CHECKING:
+    from torch_geometric.loader import NodeLoader
+    from torch_geometric.sampler import SamplerOutput
+
 HOST = torch.device("cpu")
 
 
 class PygBatch(Batch):
-    """A ``SamplerOutput`` (``out``, on the host), and the loader that can fetch its features.
+    """A ``SamplerOutput`` (``out``, on the host), and the loader that fetches its features.
 
-    ``node``, ``row`` and ``col`` are its tensors on the device that computes. ``shared``: they are
-    in shared memory, of which no more than a few batches are to be alive.
+    ``node``, ``row`` and ``col`` are its tensors on the compute ``device``. ``shared``: they are in
+    shared memory, so only a few batches may exist at a time.
     """
 
     def __init__(
         self,
         number: int,
-        out: Any,
+        out: SamplerOutput,
         num_hops: int,
-        loader: Any,
+        loader: NodeLoader | None,
         device: torch.device = HOST,
         shared: bool = False,
     ) -> None:
@@ -55,9 +59,8 @@ class PygBatch(Batch):
     def _bounds(self) -> list[tuple[int, int]]:
         """Nodes and edges known after each hop, from the seeds on (hop 0).
 
-        pyg-lib reports them. torch-sparse does not, but it numbers nodes as it meets them and
-        expands them in that order: the edges of a hop are those that end in the nodes of the hop
-        before.
+        pyg-lib reports them. torch-sparse does not, but it numbers and expands nodes in order of
+        first occurrence, so a hop's edges end in the nodes of the previous hop.
         """
         out = self.out
         if out.num_sampled_nodes is not None and out.num_sampled_edges is not None:
@@ -74,7 +77,7 @@ class PygBatch(Batch):
 
     @cached_property
     def pyg_blocks(self) -> list[PygBlock]:
-        """Layer by layer what PyG's ``trim_to_layer`` leaves: the hops that the layer needs."""
+        """One block per layer, as from PyG's ``trim_to_layer``: the hops that the layer needs."""
         edge_index = torch.stack([self.row, self.col])
         return [
             PygBlock(edge_index[:, :edges], num_src=nodes, num_dst=num_dst)
@@ -83,16 +86,16 @@ class PygBatch(Batch):
 
     @cached_property
     def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; PyG's edges are ordered by destination."""
-        found = []
+        """The layers as ``Block``; PyG's edges are ordered by destination."""
+        blocks = []
         for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds))):
             counts = torch.bincount(self.col[:edges], minlength=num_dst)
             offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-            found.append(Block(offsets, self.row[:edges].int(), self.node[:nodes], num_dst))
-        return found
+            blocks.append(Block(offsets, self.row[:edges].int(), self.node[:nodes], num_dst))
+        return blocks
 
     def sizes(self) -> Sizes:
-        """A hop's destinations are the nodes first seen at the hop before."""
+        """Sizes by hop; a hop's destinations are the nodes first seen at the previous hop."""
         nodes = self.node.clone() if self._shared else self.node
         layers = [
             (nodes, num_dst, edges) for (num_dst, _), (_, edges) in pairwise(self._bounds)
@@ -101,18 +104,19 @@ class PygBatch(Batch):
         return Sizes(seeds, layers, nodes.numel(), new=True)
 
     def hops(self) -> list[Hop]:
-        """Edges in neutral form."""
-        out, found, start = self.out, [], 0
+        """Edges of every hop."""
+        out, start = self.out, 0
+        hops: list[Hop] = []
         edge_src, edge_dst = host_ids(out.node[out.row]), host_ids(out.node[out.col])
         positions = host_ids(out.edge)
         for dst, count in self.sizes().hops:
             end = start + count
-            found.append(
+            hops.append(
                 Hop(host_ids(dst), edge_dst[start:end], edge_src[start:end], positions[start:end])
             )
             start = end
-        return found
+        return hops
 
     def tensors(self) -> list[Tensor]:
-        """Rows, columns and nodes of the one subgraph that serves all layers."""
+        """Rows, columns and nodes of the subgraph that all layers share."""
         return [self.row, self.col, self.node]

@@ -1,4 +1,4 @@
-"""Samplers of the library by name (``gnnbench.core.registry`` says where they come from)."""
+"""Samplers of the library by name; ``gnnbench.core.registry`` loads them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ RECIPES_ONLY = frozenset({"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
 
 @dataclass(frozen=True)
 class SamplerInfo:
-    """What ``gnnbench.samplers()`` tells of one sampler.
+    """Description of one sampler, from ``gnnbench.samplers()``.
 
-    ``picks`` has the default first for each device of ``devices``; ``options`` maps the sampler's
-    own options to a line of help. ``problem`` says why a third party's cannot be loaded; everything
-    else is empty then.
+    ``picks``: by device, the default first. ``options``: a line of help for each of the sampler's
+    options. ``problem``: why a third-party sampler cannot be loaded; all else is empty then.
     """
 
     name: str
@@ -31,18 +30,18 @@ class SamplerInfo:
 
 
 def sampler_names() -> list[str]:
-    """Names of all samplers of the library, ours first."""
+    """Names of all samplers of the library, third-party ones last."""
     return [name for name in registry.entries(registry.SAMPLER) if name not in RECIPES_ONLY]
 
 
 def sampler_class(name: str | type[Sampler]) -> type[Sampler]:
-    """Class of a sampler, or the one that is given.
+    """Return the class of a sampler by name; a class is returned after a check.
 
-    Raises ``UsageError`` for an unknown name, with the nearest, and for an abstract class.
+    Raises ``UsageError`` for an unknown name and for an abstract class.
     """
     if isinstance(name, type) and issubclass(name, Sampler):
-        if left := sorted(name.__abstractmethods__):
-            raise UsageError(f"the sampler class {name.__name__} does not implement {left[0]}")
+        if missing := sorted(name.__abstractmethods__):
+            raise UsageError(f"the sampler class {name.__name__} does not implement {missing[0]}")
         return name
     names.check("sampler", name, sampler_names(), registry.RENAMED[registry.SAMPLER])
     loaded = registry.load(registry.SAMPLER, name)
@@ -52,14 +51,14 @@ def sampler_class(name: str | type[Sampler]) -> type[Sampler]:
 
 
 def samplers() -> list[SamplerInfo]:
-    """All samplers that ``gnnbench.build_sampler`` knows, ours first."""
-    found = []
+    """Describe all samplers of ``gnnbench.build_sampler``, third-party ones last."""
+    infos = []
     for name in sampler_names():
         try:
-            found.append(_info(name, sampler_class(name)))
+            infos.append(_info(name, sampler_class(name)))
         except Exception as error:  # a third party's module may fail in any way
-            found.append(SamplerInfo(name, problem=f"{type(error).__name__}: {error}"))
-    return found
+            infos.append(SamplerInfo(name, problem=f"{type(error).__name__}: {error}"))
+    return infos
 
 
 def _info(name: str, cls: type[Sampler]) -> SamplerInfo:

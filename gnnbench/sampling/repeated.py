@@ -1,4 +1,4 @@
-"""Seeds that repeat within a batch, as loaders that draw with replacement give them."""
+"""Seeds that repeat within a batch, as from loaders that draw with replacement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gnnbench.core.minibatch import Block, MiniBatch
 
 
 def distinct(seeds: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The different seeds in the order of their first occurrence, and each seed's place there.
+    """Return unique seeds in order of first occurrence, and the index of each seed among them.
 
-    The places, int64 ``[n]``, are None where no seed repeats.
+    The indices, int64 ``[n]``, are None if no seed repeats.
     """
     values, inverse = torch.unique(seeds, return_inverse=True)
     if values.numel() == seeds.numel():
@@ -25,21 +25,24 @@ def distinct(seeds: Tensor) -> tuple[Tensor, Tensor | None]:
     return seeds[first[order]], rank[inverse]
 
 
-def repeat_seeds(batch: MiniBatch, places: Tensor) -> MiniBatch:
-    """A batch of different seeds as one in which seeds repeat.
+def repeat_seeds(batch: MiniBatch, occurrences: Tensor) -> MiniBatch:
+    """Expand a batch of unique seeds to one with repeated seeds.
 
-    ``places`` int64 ``[n]``: which of the batch's seeds each of the n seeds is. Every occurrence is
-    a node of its own with the seed's sampled in-edges, as in DGL and PyG, so its output is the
-    seed's output. Edges that leave a repeated seed leave its first occurrence.
+    ``occurrences`` int64 ``[n]``: index of each seed among the batch's seeds. Every occurrence
+    becomes a node with the seed's sampled in-edges, as in DGL and PyG, so outputs are equal.
+    Out-edges of a repeated seed start at its first occurrence.
     """
     known = batch.seeds.numel()
-    places = places.to(batch.seeds.device)
-    first = torch.full((known,), places.numel(), device=places.device)
-    first.scatter_reduce_(0, places, torch.arange(places.numel(), device=places.device), "amin")
-    blocks = [_repeat(block, places, first) for block in batch.blocks]
+    device = batch.seeds.device
+    occurrences = occurrences.to(device)
+    first = torch.full((known,), occurrences.numel(), device=device)
+    first.scatter_reduce_(
+        0, occurrences, torch.arange(occurrences.numel(), device=occurrences.device), "amin"
+    )
+    blocks = [_repeat(block, occurrences, first) for block in batch.blocks]
     edges = [block.num_edges for block in blocks]
     return MiniBatch(
-        batch.seeds[places],
+        batch.seeds[occurrences],
         blocks,
         edges[0] if batch.frontier == "new" and edges else sum(edges),
         batch.extra,
@@ -48,10 +51,10 @@ def repeat_seeds(batch: MiniBatch, places: Tensor) -> MiniBatch:
     )
 
 
-def _repeat(block: Block, places: Tensor, first: Tensor) -> Block:
-    known, added = first.numel(), places.numel() - first.numel()
-    others = torch.arange(known, block.num_dst, device=places.device)
-    rows = torch.cat([places, others])
+def _repeat(block: Block, occurrences: Tensor, first: Tensor) -> Block:
+    known, added = first.numel(), occurrences.numel() - first.numel()
+    others = torch.arange(known, block.num_dst, device=occurrences.device)
+    rows = torch.cat([occurrences, others])
     begin, count = block.indptr[:-1].long()[rows], block.indptr.diff().long()[rows]
     indptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     shift = (begin - indptr[:-1]).repeat_interleave(count)
@@ -61,7 +64,7 @@ def _repeat(block: Block, places: Tensor, first: Tensor) -> Block:
     return Block(
         indptr.to(block.indptr.dtype),
         sources[block.indices.long()[edges]].to(block.indices.dtype),
-        torch.cat([nodes[:known][places], nodes[known:]]),
+        torch.cat([nodes[:known][occurrences], nodes[known:]]),
         block.num_dst + added,
         None if block.positions is None else block.positions[edges],
         None if block.weights is None else block.weights[edges],

@@ -1,4 +1,4 @@
-"""Arguments of a sampler, and checks of a sampler class."""
+"""Checked arguments of a sampler, and checks of a sampler class."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LAWS = (WITHOUT, WITH, BY_WEIGHT)  # of samplers with random numbers of their ow
 class Setting:
     """Checked arguments of a sampler (see ``gnnbench.build_sampler``).
 
-    ``graph`` is a stored graph, which another process opens by its path, or the pair ``indptr``
-    and ``indices``. ``device`` receives the blocks. ``topology`` says where the graph is: ``gpu``
-    and ``uva`` sample on the device, ``cpu`` on the CPU. ``fanouts`` start at the seeds.
-    ``weights`` is float ``[num_edges]`` for the law ``weighted``, else None.
+    ``graph`` is a stored graph, which another process opens by its path, or the pair (``indptr``,
+    ``indices``). ``device`` receives the blocks. ``topology``: ``gpu`` and ``uva`` sample on the
+    device, ``cpu`` on the CPU. ``fanouts`` start at the seeds. ``weights`` is float
+    ``[num_edges]`` for the law ``weighted``, else None.
     """
 
     graph: Graph | Topology
@@ -44,26 +44,26 @@ class Setting:
     topology: str
     with_positions: bool
     weights: Tensor | None = None
-    frontier_chosen: bool = True  # by the user; else an adapter takes its framework's
+    frontier_chosen: bool = True  # by the user; otherwise an adapter chooses its framework's
 
     @property
     def indptr(self) -> Tensor:
-        """int64 ``[num_nodes + 1]``, where the graph was given."""
+        """int64 ``[num_nodes + 1]``, on the device of the graph argument."""
         return self.graph.indptr if isinstance(self.graph, Graph) else self.graph[0]
 
     @property
     def indices(self) -> Tensor:
-        """int32 or int64 ``[num_edges]``, where the graph was given."""
+        """int32 or int64 ``[num_edges]``, on the device of the graph argument."""
         return self.graph.indices if isinstance(self.graph, Graph) else self.graph[1]
 
     @property
     def sampled_on(self) -> torch.device:
-        """The device whose kernels draw."""
+        """The device that samples."""
         return torch.device("cpu") if self.topology == "cpu" else self.device
 
 
 def check_class(cls: type[Sampler]) -> None:
-    """Raise ``UsageError`` for a class attribute of a sampler that cannot be used."""
+    """Raise ``UsageError`` for an invalid class attribute of a sampler."""
     if cls.law and cls.law not in LAWS:
         raise UsageError(
             f"sampler '{cls.name}' has the law '{cls.law}'; one with"
@@ -73,11 +73,11 @@ def check_class(cls: type[Sampler]) -> None:
         raise UsageError(f"{cls.__name__}.name must be a text that is not empty, not {cls.name!r}")
     known = {"devices": ("cpu", "cuda"), "frontiers": FRONTIERS, "picks": PICKS}
     for attribute, values in known.items():
-        given = getattr(cls, attribute)
-        if isinstance(given, str) or not given or not set(given) <= set(values):
+        value = getattr(cls, attribute)
+        if isinstance(value, str) or not value or not set(value) <= set(values):
             raise UsageError(
                 f"sampler '{cls.name}': {attribute} must be a tuple of {', '.join(values)}, not"
-                f" {given!r}"
+                f" {value!r}"
             )
     if not isinstance(cls.options, Mapping):
         raise UsageError(f"sampler '{cls.name}': options must be a dict of name to Option")

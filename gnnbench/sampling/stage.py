@@ -1,4 +1,4 @@
-"""What a sampler is to a recipe (its spec) and to an epoch (the stage)."""
+"""Base classes of a recipe's sampler (spec) and of the running sampler (stage)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.option import Option, listed
@@ -28,18 +28,18 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class SamplerSpec(Spec):
-    """A sampler as a recipe names it.
+    """The sampler of a recipe.
 
-    ``devices`` are those of the cells that it can serve; ``picks_on`` and ``frontiers`` have the
+    ``devices`` are the devices of cells it supports. ``picks_on`` and ``frontiers`` list the
     default first.
     """
 
     kind: ClassVar[str] = "sampler"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     frontiers: ClassVar[tuple[str, ...]] = ("cumulative",)
-    mini_batches: ClassVar[bool] = True  # its batches are gnnbench's own, ``MiniBatch``
-    repeats: ClassVar[bool] = False  # an epoch drawn twice has the same batches
-    loads: ClassVar[bool] = False  # its batches fetch features: it draws those without hops, too
+    mini_batches: ClassVar[bool] = True  # its batches are gnnbench's ``MiniBatch``
+    repeats: ClassVar[bool] = False  # drawing an epoch twice gives equal batches
+    loads: ClassVar[bool] = False  # its batches fetch features, also those without hops
     pick: str = option(
         DEFAULT,
         "the pick function; default: the sampler's own on the device",
@@ -53,10 +53,10 @@ class SamplerSpec(Spec):
 
     @abstractmethod
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """The pick functions on a cell's device, the default first."""
+        """The pick functions for a cell's device, the default first."""
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in. Raises ``UnsupportedError``."""
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
         return replace(
             super().resolved(device),
             pick=self._chosen("pick", self.picks_on(device)),
@@ -64,44 +64,44 @@ class SamplerSpec(Spec):
         )
 
     def settings(self) -> dict[str, Option]:
-        """The same as of any stage, with the picks and frontiers that this sampler has."""
-        found, picks = super().settings(), dict.fromkeys([DEFAULT])
+        """The stage's options, limited to the picks and frontiers of this sampler."""
+        options, picks = super().settings(), dict.fromkeys([DEFAULT])
         for device in self.devices:
             with suppress(UnsupportedError):
                 picks |= dict.fromkeys(self.picks_on(device))
-        own = {"pick": picks, "frontier": (DEFAULT, *self.frontiers)}
-        return found | {k: replace(found[k], words=listed(v)) for k, v in own.items()}
+        legal = {"pick": picks, "frontier": (DEFAULT, *self.frontiers)}
+        return options | {k: replace(options[k], words=listed(v)) for k, v in legal.items()}
 
-    def _chosen(self, what: str, known: Sequence[str]) -> str:
-        asked: str = getattr(self, what)
-        if asked == DEFAULT:
+    def _chosen(self, field: str, known: Sequence[str]) -> str:
+        """Resolve an option to one of ``known``; the first is the default."""
+        value: str = getattr(self, field)
+        if value == DEFAULT:
             return known[0]
-        if asked not in known:
+        if value not in known:
             raise UnsupportedError(
-                f"sampler '{self.name}' has no {what} '{asked}'; it has: {', '.join(known)}"
+                f"sampler '{self.name}' has no {field} '{value}'; it has: {', '.join(known)}"
             )
-        return asked
+        return value
 
     def lean(self) -> Self:
-        """The same draws by a stage that keeps no topology in a GPU's memory, where there is one;
-        ``self`` is resolved."""
+        """Return a spec with equal draws and no topology in GPU memory, if one exists; ``self``
+        is resolved."""
         return self
 
     @abstractmethod
     def build(self, job: Job) -> SamplerStage:
-        """The stage of a cell; ``self`` is resolved."""
+        """Build the stage of a cell; ``self`` is resolved."""
 
     def stage_of(self, job: Job) -> SamplerStage:
-        """The same; where a batch has no hops there is nothing to sample."""
+        """Build the stage of a cell; batches without hops need no sampler."""
         return Seeds(self, job) if job.cell.gathers and not self.loads else self.build(job)
 
 
 class SamplerStage(ABC):
-    """Draws the batches of an epoch, and answers for them at the gate.
+    """Draws the batches of an epoch and provides their checks to the gate.
 
-    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced, ``exact``
-    that it draws the reference's edges and its ``digest`` is theirs, ``ahead`` that other processes
-    draw while the epoch goes on: ``sample`` waits for what is under way.
+    ``native``: its kernels can be traced. ``exact``: it draws the edges of the reference, with an
+    equal ``digest``. ``ahead``: other processes draw batches ahead, and ``sample`` waits for them.
     """
 
     pick: str
@@ -115,83 +115,87 @@ class SamplerStage(ABC):
         self.name, self.pick, self.frontier = spec.name, spec.pick, spec.frontier
 
     def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:  # noqa: B027
-        """Hear what an epoch is going to ask for, before its first batch.
+        """Receive the seeds of an epoch's batches before its first batch.
 
-        The very tensors that ``sample`` is given, in order. No work is to be done here: it would be
-        in no span.
+        They are the tensor objects that ``sample`` gets later, in order. Work done here would be
+        outside every timed span, so none is allowed.
         """
 
     @abstractmethod
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
-        """Draw one batch, as timed; ``number`` is its place in the epoch."""
+        """Draw one batch, as timed; ``number`` is its position in the epoch."""
 
     @property
-    def asks(self) -> bool:
-        """Whether ``begin`` enqueues a batch and waits for nothing, so that it pays to begin the
-        next one before ``end``."""
+    def submits_async(self) -> bool:
+        """Whether ``begin`` returns without waiting, so the next batch can begin before ``end``."""
         return False
 
-    def begin(self, seeds: Tensor, epoch: int, number: int) -> Any:
-        """Ask for a batch as ``sample`` draws it; the ticket for ``end``. One that waits draws."""
+    def begin(self, seeds: Tensor, epoch: int, number: int) -> object:
+        """Submit a batch as ``sample`` draws it; returns the ticket for ``end``.
+
+        A synchronous sampler draws the batch here.
+        """
         return self.sample(seeds, epoch, number)
 
-    def end(self, ticket: Any) -> Batch:
-        """The batch of a ticket, in the order of ``begin``.
+    def end(self, ticket: object) -> Batch:
+        """Return the batch of a ticket; call it in the order of ``begin``.
 
-        Its work was enqueued there, or is done on return: what is enqueued between the two does not
-        come before it.
+        All work was enqueued by ``begin``, or is done on return.
         """
-        batch: Batch = ticket
-        return batch
+        from gnnbench.core.minibatch import Batch
+
+        if not isinstance(ticket, Batch):
+            raise TypeError(f"sampler '{self.name}' got a ticket of {type(ticket).__name__}")
+        return ticket
 
     def checked(self, seeds: Tensor, number: int) -> Batch:
-        """Draw a batch of epoch 0 for the gate, with whatever its neutral form needs."""
+        """Draw a batch of epoch 0 for the gate, with all that ``Batch.hops`` needs."""
         return self.sample(seeds, 0, number)
 
     @cached_property
     def law(self) -> Law:
-        """Inclusion law of the picks; all that do not say otherwise draw without replacement."""
+        """Inclusion law of the picks; by default, without replacement."""
         from gnnbench.validation.law import Law
 
         return Law.of(self.pick, self.job.graph.indptr)
 
     def check(self, seeds: Tensor) -> None:  # noqa: B027
-        """Raise ``gnnbench.validation.gate.Fault`` when a check of the sampler's own fails."""
+        """Run sampler-specific checks; raises ``gnnbench.validation.gate.Fault``."""
 
     def digest(self, batches: list[list[Hop]]) -> str:
-        """Digest of the gate's edges; a foreign sampler draws other numbers and has none."""
+        """Digest of the gate's edges; empty unless the sampler is exact."""
         return ""
 
     @property
     def sampled_on(self) -> torch.device:
-        """The device whose kernels draw."""
+        """The device that samples."""
         return self.job.device
 
     def graph_bytes(self) -> int:
-        """Bytes of the topology that torch's allocator holds on the device."""
+        """Device bytes of the topology in torch's allocator."""
         return 0
 
     def gate_is_over(self) -> None:  # noqa: B027
-        """Give back what only the gate needed."""
+        """Free what only the gate needed."""
 
     def close(self) -> None:  # noqa: B027
-        """Give back what was taken."""
+        """Free all resources."""
 
 
 class Seeds(SamplerStage):
-    """Batches of no hops: their seeds, on the compute device, and no graph in any memory."""
+    """Batches without hops: their seeds on the compute device; the graph is not loaded."""
 
-    exact = True  # whichever rank has a seed
+    exact = True  # seeds do not depend on the rank
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
-        """The seeds as they are given."""
+        """Return a batch of the seeds alone."""
         from gnnbench.core.minibatch import MiniBatch
 
         return MiniBatch(seeds.to(self.job.device), [], 0, frontier=self.frontier, number=number)
 
     @cached_property
     def law(self) -> Law:
-        """Without hops nobody asks for a node's degree, and a table may have millions."""
+        """A law without degrees: without hops they are unused, and the graph may be large."""
         import torch
 
         from gnnbench.validation.law import WITHOUT, Law

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,11 @@ from gnnbench.core.stage import option
 from gnnbench.datasets.graph import Graph
 from gnnbench.kernels.wholegraph_import import MEMORY, WholeMemory, wholegraph_missing
 from gnnbench.sampling.stage import SamplerSpec, SamplerStage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Layers = tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -34,15 +39,15 @@ class WholeGraphSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """The wheels must be installed, and a GPU be there."""
+        """WholeGraph's wheels and a GPU are required."""
         return wholegraph_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
-        """WholeGraph does not let one choose."""
+        """WholeGraph has one pick function."""
         return ("wholegraph",)
 
     def build(self, job: Job) -> WholeGraphStage:
-        """The topology into WholeMemory."""
+        """Build the stage, with the topology in WholeMemory."""
         return WholeGraphStage(self, job)
 
 
@@ -53,7 +58,7 @@ class WholeGraphStage(SamplerStage):
         super().__init__(spec, job)
         self._lookup: _EdgeLookup | None = None
         self._whole = WholeMemory.share()
-        random.seed(job.cell.seed)  # its sampler draws its seeds here
+        random.seed(job.cell.seed)  # WholeGraph takes its seeds from this generator
         setting = f"{job.cell.system}.sampler.memory"
         self._tensors = [
             self._whole.store(values, spec.memory, "cuda", setting)
@@ -63,7 +68,7 @@ class WholeGraphStage(SamplerStage):
         self._structure.set_csr_graph(*self._tensors)
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> WholeGraphBatch:
-        """Nodes by layer, edges by layer, row offsets, columns, the input layer first."""
+        """Draw a batch: nodes, edges, row offsets and columns by layer, input layer first."""
         nodes = seeds.to(self.job.device, self.job.graph.indices.dtype)
         drawn = self._structure.multilayer_sample_without_replacement(
             nodes, list(self.job.cell.fanouts)
@@ -76,12 +81,12 @@ class WholeGraphStage(SamplerStage):
         return self._lookup.positions(dst, src)
 
     def gate_is_over(self) -> None:
-        """What the look-up took of the GPU's memory is given back."""
+        """Free the edge look-up's GPU memory."""
         self._lookup = None
         torch.cuda.empty_cache()
 
     def close(self) -> None:
-        """Destroy the topology, then, with the last stage, WholeGraph's state."""
+        """Destroy the topology; the last stage destroys WholeGraph's state."""
         del self._structure
         for stored in self._tensors:
             self._whole.free(stored)
@@ -89,28 +94,32 @@ class WholeGraphStage(SamplerStage):
 
 
 class WholeGraphBatch(Batch):
-    """What the multi-layer sampler returns, by layer from the input on."""
+    """A batch of the multi-layer sampler.
 
-    def __init__(self, number: int, drawn: Any, positions: Any) -> None:
+    ``layers``: nodes, edges by their ends, row offsets and columns, each by layer, input layer
+    first. ``positions`` maps destinations and sources ``[e]`` to positions ``[e]``.
+    """
+
+    def __init__(
+        self, number: int, layers: Layers, positions: Callable[[Tensor, Tensor], Tensor]
+    ) -> None:
         self.number = number
-        self._nodes, self._ends, self._offsets, self._columns = drawn
+        self._nodes, _, self._offsets, self._columns = layers
         self._positions = positions
 
     @property
     def seeds(self) -> Tensor:  # type: ignore[override]
         """The last layer's nodes."""
-        nodes: Tensor = self._nodes[-1]
-        return nodes
+        return self._nodes[-1]
 
     @property
     def input_nodes(self) -> Tensor:
         """Global ids of the input layer."""
-        nodes: Tensor = self._nodes[0]
-        return nodes
+        return self._nodes[0]
 
     @cached_property
     def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; a layer's nodes begin with the next one's."""
+        """The layers as ``Block``; a layer's nodes begin with the next layer's nodes."""
         return [
             Block(offsets.int(), columns.int(), nodes, dst.numel())
             for offsets, columns, nodes, dst in zip(
@@ -119,7 +128,7 @@ class WholeGraphBatch(Batch):
         ]
 
     def sizes(self) -> Sizes:
-        """Nodes by layer and numbers of edges; the input layer's nodes are no destinations."""
+        """Sizes by hop; the input layer's nodes are no destinations."""
         layers = [
             (nodes, nodes.numel(), columns.numel())
             for nodes, columns in zip(
@@ -129,12 +138,12 @@ class WholeGraphBatch(Batch):
         return Sizes(self._nodes[-1], layers, self._nodes[0].numel())
 
     def hops(self) -> list[Hop]:
-        """Edges in neutral form.
+        """Edges of every hop.
 
-        The multi-layer sampler does not say which of parallel edges it drew: repeated ends get the
-        positions of the row's parallel edges one by one.
+        The multi-layer sampler does not report which of several parallel edges it drew: equal edges
+        get the positions of the row's parallel edges in turn.
         """
-        found = []
+        hops = []
         for layer in reversed(range(len(self._columns))):
             dst = self._nodes[layer + 1].long()
             rows = torch.repeat_interleave(
@@ -143,16 +152,16 @@ class WholeGraphBatch(Batch):
             edge_dst = dst[rows]
             edge_src = self._nodes[layer].long()[self._columns[layer].long()]
             positions = self._positions(edge_dst, edge_src)
-            found.append(Hop(*(t.cpu().numpy() for t in (dst, edge_dst, edge_src, positions))))
-        return found
+            hops.append(Hop(*(t.cpu().numpy() for t in (dst, edge_dst, edge_src, positions))))
+        return hops
 
     def tensors(self) -> list[Tensor]:
-        """Offsets, columns and nodes; it returns the edges by their ends as well."""
+        """Offsets, columns and nodes of every layer."""
         return [*self._nodes[:-1], *self._offsets, *self._columns]
 
 
 class _EdgeLookup:
-    """Positions of edges by their ends, over the edges sorted by (destination, source)."""
+    """Positions of edges by destination and source, from the sorted edges of the graph."""
 
     def __init__(self, graph: Graph, device: torch.device) -> None:
         indptr = graph.indptr.to(device)
@@ -164,15 +173,15 @@ class _EdgeLookup:
         self._sorted, self._order = torch.sort(ends, stable=True)
 
     def positions(self, dst: Tensor, src: Tensor) -> Tensor:
-        """Offsets in ``indices`` of drawn edges, int64.
+        """Offsets of drawn edges in ``indices``, int64 ``[e]``.
 
-        The n-th of equal edges gets the n-th of the graph's; one too many the position of another
-        edge, where no such edge exists that of the nearest: the structural check finds both.
+        The n-th of equal edges gets the n-th parallel edge. A surplus or nonexistent edge gets the
+        position of another edge; the structural check detects both.
         """
-        drawn, back = torch.sort(dst * self._nodes + src, stable=True)
+        drawn, order = torch.sort(dst * self._nodes + src, stable=True)
         first = torch.searchsorted(drawn, drawn)
         nth = torch.arange(drawn.numel(), device=drawn.device) - first
         at = torch.searchsorted(self._sorted, drawn) + nth
-        found = torch.empty_like(drawn)
-        found[back] = self._order[at.clamp_(max=self._sorted.numel() - 1)]
-        return found
+        positions = torch.empty_like(drawn)
+        positions[order] = self._order[at.clamp_(max=self._sorted.numel() - 1)]
+        return positions

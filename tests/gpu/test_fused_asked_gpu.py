@@ -145,7 +145,7 @@ def test_the_sampler_asks_once_it_knows_its_sizes():
     csc = skewed(5000, torch.int32, seed=1, top=2000)
     graph = (csc.indptr, csc.indices)
     one, other = (build_sampler("fused-map", graph, FANOUTS, "cuda", seed=4) for _ in range(2))
-    assert one.asks
+    assert one.submits_async
     parts = torch.arange(2000, device="cuda").split(300)
     tickets = [one.begin(seeds, 3, n) for n, seeds in enumerate(parts)]
     batches = [one.end(t) for t in tickets]
@@ -158,7 +158,7 @@ def test_the_sampler_asks_once_it_knows_its_sizes():
             assert batch.sampled_edges == bare.sampled_edges == right.sampled_edges
             nodes = [b.input_nodes.sort().values for b in (batch, bare)]
             assert torch.equal(*nodes)
-    assert not build_sampler("fused-map", graph, FANOUTS, "cuda", topology="cpu").asks
+    assert not build_sampler("fused-map", graph, FANOUTS, "cuda", topology="cpu").submits_async
     empty = one.end(one.begin(parts[0][:0], 3, 0))
     assert empty.sampled_edges == 0
 

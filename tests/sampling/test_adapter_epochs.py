@@ -11,7 +11,7 @@ import torch
 import gnnbench
 from gnnbench.core.errors import MissingError, UnsupportedError
 from gnnbench.kernels.dgl_import import require_dgl
-from gnnbench.sampling.place import Place
+from gnnbench.sampling.batch_counter import BatchCounter
 
 pytest.importorskip("torch_geometric")
 
@@ -184,14 +184,14 @@ def test_a_copy_has_an_epoch_of_its_own(copied):
     _, first, _ = right = pyg_epochs(0, False, "fork", False)
     assert [drawn(batch) for batch in pyg_loader(other, 2, True)] == first
     assert [drawn(batch) for batch in pyg_loader(adapter, 2, True)] == right[0]
-    assert other._place._shared.is_shared()
+    assert other._counter._shared.is_shared()
 
 
 def test_a_batch_whose_number_is_unknown(monkeypatch):
     """In a worker process whose loop is not torch's."""
-    monkeypatch.setattr("gnnbench.sampling.place.get_worker_info", lambda: object())
+    monkeypatch.setattr("gnnbench.sampling.batch_counter.get_worker_info", lambda: object())
     with pytest.raises(UnsupportedError, match="number of the batch is unknown"):
-        Place().next()
+        BatchCounter().next()
 
 
 def test_a_call_without_a_loader_counts():

@@ -58,7 +58,7 @@ def test_other_processes_draw(make):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_edges_are_made_once(make, workers, monkeypatch):
     """In the order of ours, piece by piece; PyG's sampler reads those very ones."""
-    monkeypatch.setattr(pyg, "NODES_AT_ONCE", 7)
+    monkeypatch.setattr(pyg, "NODES_PER_CHUNK", 7)
     sampler = make(workers, until="sample").stages.sampler
     graph, data = sampler.job.graph, sampler.loader.data
     dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
@@ -105,9 +105,8 @@ def test_a_batch_out_of_turn(make):
 
 def test_other_seeds_than_asked_for_are_caught(make, monkeypatch):
     system = make(1)
-    sampler = system.stages.sampler
-    right = type(sampler._asked).__iter__
-    turned = lambda self: (ids[::-1][1:] for ids in right(self))  # noqa: E731
-    monkeypatch.setattr(type(sampler._asked), "__iter__", turned)
+    batches = pyg.EpochBatchSampler.__iter__
+    wrong = lambda self: (ids[::-1][1:] for ids in batches(self))  # noqa: E731
+    monkeypatch.setattr(pyg.EpochBatchSampler, "__iter__", wrong)
     report = compose.run(system, 0)
     assert not report.ok and "drawn for other seeds than its own" in report.reason

@@ -1,4 +1,4 @@
-"""Samplers of the library that draw by random numbers of their own, gated by their law."""
+"""Stage of library samplers with random numbers of their own, gated by their stated law."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from gnnbench.validation.law import BY_WEIGHT, WITH, Law
 from gnnbench.validation.same_work import malformed
 
 
-class OwnStage(LibraryStage):
-    """A sampler that states its law; its picks are tested
+class StatedLawStage(LibraryStage):
+    """A sampler with a stated law; its picks are tested statistically
     (``gnnbench.systems.runtime.stochastic``).
 
-    It is looked at as it is timed: where its edges are in the graph is found here, whether its
-    blocks carry positions or not.
+    Checked batches are drawn as timed ones. This stage looks up the positions of their edges, even
+    if the blocks carry positions.
     """
 
     @cached_property
     def law(self) -> Law:
-        """As the class states it."""
+        """The law that the sampler class states."""
         graph, stated = self.job.graph, type(self.sampler).law
         pick = {WITH: "with_replacement", BY_WEIGHT: WEIGHTED[0]}.get(stated, self.pick)
         return Law.of(pick, graph.indptr, graph.weights)
 
     def checked(self, seeds: Tensor, number: int) -> MiniBatch:
-        """A batch as timed, in epoch 0, with the positions of its edges. Raises ``Fault``."""
+        """Draw a batch of epoch 0 as timed and add edge positions. Raises ``Fault``."""
         batch = self.sample(seeds, 0, number)
         for nth, block in enumerate(reversed(batch.blocks), start=1):
             for name, tensor, dtype in (
@@ -53,9 +53,9 @@ class OwnStage(LibraryStage):
         return Edges(self.job.graph, places=True)
 
     def _positions(self, block: Block) -> Tensor:
-        """Where a block's edges are in the graph's ``indices``: of parallel ones each in turn.
+        """Positions of a block's edges in the graph's ``indices``; parallel edges in turn.
 
-        Raises ``Fault`` for an edge that is not there, or not as often.
+        Raises ``Fault`` for an edge that the graph does not have, or has fewer times.
         """
         nodes = block.src_nodes.cpu().long()
         counts = block.indptr.cpu().long().diff()
@@ -63,16 +63,16 @@ class OwnStage(LibraryStage):
         if bool(((nodes < 0) | (nodes >= self.job.graph.num_nodes)).any()):
             raise Fault(f"a node lies outside the graph's {self.job.graph.num_nodes}")
         nth = torch.zeros_like(src)
-        if not self.law.repeats:  # how often the edge was drawn before in its row
-            couples, back = (dst * self.job.graph.num_nodes + src).sort(stable=True)
-            nth[back] = torch.arange(src.numel()) - torch.searchsorted(couples, couples)
-        found = self._edges.at(dst, src, nth)
-        if bool((found < 0).any()):
+        if not self.law.repeats:  # earlier draws of the same edge in its row
+            pairs, order = (dst * self.job.graph.num_nodes + src).sort(stable=True)
+            nth[order] = torch.arange(src.numel()) - torch.searchsorted(pairs, pairs)
+        positions = self._edges.at(dst, src, nth)
+        if bool((positions < 0).any()):
             if bool((self._edges.at(dst, src, torch.zeros_like(nth)) < 0).any()):
                 raise Fault("an edge is none of the graph's")
             raise Fault("an edge was drawn twice for one destination")
-        return found.to(block.indptr.device)
+        return positions.to(block.indptr.device)
 
     def gate_is_over(self) -> None:
-        """Forget the ordered edges."""
+        """Free the sorted edges."""
         self.__dict__.pop("_edges", None)
