@@ -183,7 +183,7 @@ class Sampler(RebuiltFromArguments, ABC):
         All work was enqueued by ``begin``, or is done on return.
         """
         if not isinstance(ticket, MiniBatch):
-            raise TypeError(f"sampler '{self.name}' got a ticket of {type(ticket).__name__}")
+            raise TypeError(f"the ticket of a batch is a {type(ticket).__name__}, not a MiniBatch")
         return ticket
 
     @abstractmethod

@@ -145,7 +145,7 @@ class SamplerStage(ABC):
         from gnnbench.core.minibatch import Batch
 
         if not isinstance(ticket, Batch):
-            raise TypeError(f"sampler '{self.name}' got a ticket of {type(ticket).__name__}")
+            raise TypeError(f"the ticket of a batch is a {type(ticket).__name__}, not a Batch")
         return ticket
 
     def checked(self, seeds: Tensor, number: int) -> Batch:

@@ -97,14 +97,14 @@ class Owned:
 
 
 class Sampler(SamplerStage):
-    """Enqueues draws; ``asks``: submits asynchronously and reads the sizes later."""
+    """Enqueues draws; ``submits_async``: reads the sizes later."""
 
-    def __init__(self, asks):
-        self._asks, self.pool = asks, Pool((FEW,), torch.int64)
+    def __init__(self, submits_async):
+        self._submits_async, self.pool = submits_async, Pool((FEW,), torch.int64)
 
     @property
-    def asks(self):
-        return self._asks
+    def submits_async(self):
+        return self._submits_async
 
     def sample(self, seeds, epoch, number):
         ticket = self.begin(seeds, epoch, number)
@@ -116,13 +116,13 @@ class Sampler(SamplerStage):
         into = batch.memory
         HERE.lane.enqueue(lambda: into.copy_(nodes))
         drawn = HERE.lane.mark()
-        if not self._asks:
+        if not self._submits_async:
             drawn.wait(30)
             return batch
         return batch, drawn
 
     def end(self, ticket):
-        if not self._asks:
+        if not self._submits_async:
             return ticket
         assert ticket[1].wait(30)
         return ticket[0]
@@ -176,7 +176,7 @@ def compared(memory, number):
 
 
 def simulate(
-    monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0.3, 0.3), deaf=()
+    monkeypatch, depth, order=None, submits_async=False, fresh=False, late=(0.3, 0.3, 0.3), deaf=()
 ):
     """Run an epoch. Whether each check of nodes and rows passed, and the stages."""
     names = ("sample", "memory_io", "")
@@ -189,7 +189,7 @@ def simulate(
     if order is not None:
         order.looked = looks
     schedule = PrefetchSchedule(depth)
-    sampler, store = Sampler(asks), Store(schedule.depth + 1, fresh)
+    sampler, store = Sampler(submits_async), Store(schedule.depth + 1, fresh)
 
     def step(batch, rows):
         ids, number = batch.memory, batch.number
@@ -214,7 +214,7 @@ LATE = [(0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3), (0, 0, 0)]
 
 
 # Every kind of memory and of sampler at every depth, and with every delay.
-KINDS = [(fresh, asks) for fresh in (False, True) for asks in (False, True)]
+KINDS = [(fresh, submits_async) for fresh in (False, True) for submits_async in (False, True)]
 CASES = [
     (depth, window, *KINDS[(i + j) % 4], late)
     for i, (depth, window) in enumerate(((1, 1), (2, 1), (1, 3), (4, 2)))
@@ -222,12 +222,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("depth,window,fresh,asks,late", CASES)
+@pytest.mark.parametrize("depth,window,fresh,submits_async,late", CASES)
 def test_nothing_is_overwritten_before_its_readers_are_done(
-    monkeypatch, depth, window, fresh, asks, late
+    monkeypatch, depth, window, fresh, submits_async, late
 ):
     order = None if window == 1 else Backwards(window)
-    looks, stages = simulate(monkeypatch, depth, order, asks, fresh, late)
+    looks, stages = simulate(monkeypatch, depth, order, submits_async, fresh, late)
     assert len(looks) >= 4 * COUNT and all(looks)
     # Bounded under any delay: the batches sampled, loaded and trained, and one window.
     assert stages.sampler.pool.made <= 2 * window + 2 * depth + 4
@@ -237,5 +237,5 @@ def test_nothing_is_overwritten_before_its_readers_are_done(
 @pytest.mark.parametrize("deaf", ["sample", "memory_io", ""], ids=["sample", "memory_io", "own"])
 def test_a_stream_that_does_not_wait_is_detected(monkeypatch, deaf):
     late = {"sample": (0, 0.4, 0.4), "memory_io": (0.4, 0, 0.4), "": (0.4, 0.4, 0)}[deaf]
-    looks, _ = simulate(monkeypatch, 1, asks=True, late=late, deaf=(deaf,))
+    looks, _ = simulate(monkeypatch, 1, submits_async=True, late=late, deaf=(deaf,))
     assert not all(looks)

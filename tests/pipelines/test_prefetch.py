@@ -48,11 +48,14 @@ class FunctionSampler(SamplerStage):
     def sample(self, seeds, epoch, number):
         return self._sample(seeds, epoch, number)
 
+    def end(self, ticket):
+        return ticket
+
 
 class AsyncSampler(FunctionSampler):
     """Draws a batch when it is submitted; records the batches that are fetched."""
 
-    asks = True
+    submits_async = True
 
     def __init__(self, sample):
         super().__init__(sample)
