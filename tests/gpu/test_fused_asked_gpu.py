@@ -170,7 +170,7 @@ def test_an_epoch_of_tickets_is_serials(depth, small_graph, one_thread):
         make(small_graph, settings={"sampler": "fused-map", **settings}, **sizes)
         for settings in ({}, {"schedule": "prefetch", "schedule.depth": depth})
     )
-    assert ahead.stages.sampler.asks
+    assert ahead.stages.sampler.submits_async
     for epoch in range(5):
         right, found = run(serial, epoch), run(ahead, epoch)
         assert found.ok, found.reason
