@@ -77,7 +77,7 @@ class PointFields(_Strict):
     as_printed: dict[str, Value] = {}
     nodes: int = 0
     full_batch: Annotated[int, Field(ge=0)] = 0
-    arguments: list[Value] = []
+    arguments: list[int | float] = []
     values: dict[str, float] = {}
     number: PaperNumber | None = None
     tolerance: Annotated[float, Field(ge=0)] = 0.0

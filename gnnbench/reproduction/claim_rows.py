@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from gnnbench.reproduction.claim import Claim, ClaimPoint
 from gnnbench.reproduction.evidence import MEASURED, RunEvidence, select
 from gnnbench.reproduction.measures import SPEEDUP_MEASURES, TIME_DEPENDENT
-from gnnbench.reproduction.rows import Row
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
+from gnnbench.schema import CellRow
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
 
@@ -18,7 +18,7 @@ def claim_rows(
     evidence: RunEvidence,
     label: str,
     overrides: Mapping[str, object] | None = None,
-) -> list[Row]:
+) -> list[CellRow]:
     """Rows of any status, of the experiments that the claim names."""
     device = {"device": claim.device} if claim.device else {}
     wanted = {**device, **point.rows, **(overrides or {})}
@@ -33,7 +33,7 @@ def measured_rows(
     evidence: RunEvidence,
     label: str,
     overrides: Mapping[str, object],
-) -> list[Row]:
+) -> list[CellRow]:
     """Rows with a measurement."""
     rows = claim_rows(claim, point, evidence, label, overrides)
     return [r for r in rows if r["status"] in MEASURED]
@@ -45,13 +45,13 @@ def planned_rows(
     evidence: RunEvidence,
     label: str,
     overrides: Mapping[str, object],
-) -> list[Row]:
+) -> list[CellRow]:
     """Rows that were measured or should have been: all except unsupported combinations."""
     rows = claim_rows(claim, point, evidence, label, overrides)
     return [r for r in rows if r["status"] != "unsupported"]
 
 
-def difference_from_paper(point: ClaimPoint, row: Row) -> str:
+def difference_from_paper(point: ClaimPoint, row: CellRow) -> str:
     """The columns in which a row deviates from the paper's setting, as text; "" for none."""
     return "; ".join(
         f"{key} is {row.get(key)}, the paper has {value}"
@@ -60,7 +60,7 @@ def difference_from_paper(point: ClaimPoint, row: Row) -> str:
     )
 
 
-def doubt_of(point: ClaimPoint, row: Row) -> str:
+def doubt_of(point: ClaimPoint, row: CellRow) -> str:
     """Why no verdict may rest on a row, or "".
 
     Either its setting deviates from the paper's, or its times are unreliable.

@@ -18,12 +18,12 @@ from gnnbench.core.counters import (
 )
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence, scale_of
 from gnnbench.reproduction.interval_arithmetic import exact
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, mean_interval
 
 
 def over_epochs(
-    evidence: RunEvidence, row: Row, statistic: Callable[[dict[str, float]], float]
+    evidence: RunEvidence, row: CellRow, statistic: Callable[[dict[str, float]], float]
 ) -> Estimate:
     """Mean over epochs of a statistic of the feature bytes by source (``cache``, ``host``, ...).
 
@@ -33,20 +33,20 @@ def over_epochs(
     for epoch in evidence.epochs.get(row["id"], []):
         bytes_by_source = {
             source: float(value)
-            for stage, name, source, value in epoch["counts"]
+            for stage, name, source, value in epoch.counts
             if (stage, name) == ("features", FEATURE_BYTES.name)
         }
         if sum(bytes_by_source.values()):
-            values.setdefault(epoch["epoch"], statistic(bytes_by_source))
+            values.setdefault(epoch.sample.epoch, statistic(bytes_by_source))
     return mean_interval(list(values.values()))
 
 
-def hit_ratio(evidence: RunEvidence, row: Row) -> Estimate:
+def hit_ratio(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Feature rows found in a cache / all rows that an epoch needs."""
     return over_epochs(evidence, row, lambda size: size.get("cache", 0.0) / sum(size.values()))
 
 
-def rows_loaded(evidence: RunEvidence, row: Row) -> Estimate:
+def rows_loaded(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Feature rows neither reused from the previous batch nor cached / all rows needed."""
     on_device = ("reused", "cache")
     return over_epochs(
@@ -56,16 +56,16 @@ def rows_loaded(evidence: RunEvidence, row: Row) -> Estimate:
     )
 
 
-def input_nodes(evidence: RunEvidence, row: Row) -> Estimate:
+def input_nodes(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Input nodes of a batch, mean over an epoch's batches."""
     values: dict[int, float] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        if epoch["unique_nodes"] and epoch["batches"]:
-            values.setdefault(epoch["epoch"], epoch["unique_nodes"] / epoch["batches"])
+        if epoch.sample.unique_nodes and epoch.sample.batches:
+            values.setdefault(epoch.sample.epoch, epoch.sample.unique_nodes / epoch.sample.batches)
     return mean_interval(list(values.values()))
 
 
-def reached(evidence: RunEvidence, row: Row) -> Estimate:
+def reached(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Input nodes of a batch / nodes of the graph."""
     per_batch, nodes = input_nodes(evidence, row), row["nodes"]
     return Estimate(
@@ -73,7 +73,7 @@ def reached(evidence: RunEvidence, row: Row) -> Estimate:
     )
 
 
-def loaded_rows(evidence: RunEvidence, row: Row) -> Estimate:
+def loaded_rows(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Rows of a batch that were neither reused nor cached.
 
     A twin at scale s has batches with s times as many seeds, so its number is divided by s.
@@ -88,7 +88,7 @@ def loaded_rows(evidence: RunEvidence, row: Row) -> Estimate:
     return Estimate(value, low, high, min(share.n, nodes.n))
 
 
-def over_best_order(evidence: RunEvidence, row: Row) -> Estimate:
+def over_best_order(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Share of rows loaded, less the lower bound for any order of the batches.
 
     The bound lets every batch follow the one that is most similar to it.
@@ -101,17 +101,17 @@ def over_best_order(evidence: RunEvidence, row: Row) -> Estimate:
     return Estimate(share.value - least, share.low - least, share.high - least, share.n)
 
 
-def peak_memory(evidence: RunEvidence, row: Row) -> Estimate:
+def peak_memory(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Peak of the device's allocator in bytes: the maximum of each trial, mean over trials."""
     trials: dict[tuple[str, int], list[float]] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        if epoch["peak_alloc_bytes"]:
-            trial = (epoch["pair"], epoch["life"])
-            trials.setdefault(trial, []).append(float(epoch["peak_alloc_bytes"]))
+        if epoch.sample.peak_alloc_bytes:
+            trial = (epoch.sample.pair, epoch.sample.life)
+            trials.setdefault(trial, []).append(float(epoch.sample.peak_alloc_bytes))
     return mean_interval([max(peaks) for peaks in trials.values()])
 
 
-def stored_bytes(evidence: RunEvidence, row: Row) -> Estimate:
+def stored_bytes(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Largest number of bytes of samples that wait to be trained on, mean over epochs.
 
     ``NOTHING`` for an epoch cut to its first batches, which stores less than a whole one.
@@ -120,13 +120,13 @@ def stored_bytes(evidence: RunEvidence, row: Row) -> Estimate:
         return NOTHING
     values: dict[int, float] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        for _, name, _, value in epoch["counts"]:
+        for _, name, _, value in epoch.counts:
             if name == STORED_MOST.name:
-                values.setdefault(epoch["epoch"], float(value))
+                values.setdefault(epoch.sample.epoch, float(value))
     return mean_interval(list(values.values()))
 
 
-def match_degree(evidence: RunEvidence, row: Row) -> Estimate:
+def match_degree(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Mean match degree over pairs of an epoch's batches; the ends are those of any pair.
 
     Pairs share batches, so they are no independent sample. The mean of any similar epoch lies
@@ -142,7 +142,7 @@ def match_degree(evidence: RunEvidence, row: Row) -> Estimate:
     return Estimate(mean, least, most, 1)
 
 
-def match_spread(evidence: RunEvidence, row: Row) -> Estimate:
+def match_spread(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Largest less smallest match degree of an epoch's pairs (FastGL, Table 4); exact."""
     ends = [evidence.metrics.value(row["id"], "order", end) for end in (MATCH_MOST, MATCH_LEAST)]
     return NOTHING if None in ends else exact(float(ends[0] or 0) - float(ends[1] or 0))
@@ -154,7 +154,7 @@ def requests(pattern: str) -> MeasureFunction:
     Exact: the model counts every request of the run's ids and samples nothing.
     """
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         value = evidence.metrics.value(row["id"], "features", m.REQUESTS, pattern)
         return NOTHING if value is None else exact(value)
 
@@ -164,7 +164,7 @@ def requests(pattern: str) -> MeasureFunction:
 def requests_combined(formula: Callable[[float, float, float], float]) -> MeasureFunction:
     """A formula of the requests per row: ``formula(naive, aligned, lines)``."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         counts = [
             evidence.metrics.value(row["id"], "features", m.REQUESTS, pattern)
             for pattern in ("naive", "aligned", "lines")
@@ -176,7 +176,7 @@ def requests_combined(formula: Callable[[float, float, float], float]) -> Measur
     return measure
 
 
-def same_edges(evidence: RunEvidence, row: Row) -> Estimate:
+def same_edges(evidence: RunEvidence, row: CellRow) -> Estimate:
     """1 where the gate found the edges of the reference (equal digests), else 0; exact."""
     del evidence
     if row["id"] == row["reference_id"] or not row["work_class"]:

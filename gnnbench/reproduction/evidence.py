@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from gnnbench.analysis.labels import Labels, fits, labels, parse_label, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
 from gnnbench.reproduction.planned import unmeasured_rows
-from gnnbench.reproduction.rows import Row
-from gnnbench.schema import reader
+from gnnbench.schema import CellRow, SampleRow, reader
 from gnnbench.schema.raw import SAMPLE_JOURNAL, records
 from gnnbench.schema.reader import Run
+from gnnbench.schema.run_record import GpuRecord
 from gnnbench.statistics.estimates import Estimate
 
 # Fields that two compared cells must have in common, unless a label names them.
@@ -24,6 +23,15 @@ COMMON_FIELDS = tuple(
     f.name for f in fields(Cell) if f.name not in ("system", "recipe", "composed", "experiment")
 )
 MEASURED = ("ok", "unstable")
+Count = tuple[str, str, str, float]  # stage, name, where, value
+
+
+@dataclass(frozen=True)
+class EpochCounts:
+    """A measured epoch and its counts."""
+
+    sample: SampleRow
+    counts: list[Count]
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class RunEvidence:
     """A run with the look-ups that judging needs."""
 
     run: Run
+    _by_label: dict[str, list[CellRow]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -47,10 +56,16 @@ class RunEvidence:
         """Labels of the run's cells, measured or planned."""
         return labels(self.planned)
 
-    @property
-    def planned(self) -> list[Row]:
+    @cached_property
+    def planned(self) -> list[CellRow]:
         """Rows of ``cells.csv``, then those of planned cells that were never reached."""
         return [*self.run.cells, *self._unmeasured[0]]
+
+    def labelled(self, label: str) -> list[CellRow]:
+        """The planned rows that match a label."""
+        if label not in self._by_label:
+            self._by_label[label] = [row for row in self.planned if fits(row, label)]
+        return self._by_label[label]
 
     @property
     def unplanned(self) -> str:
@@ -58,7 +73,7 @@ class RunEvidence:
         return self._unmeasured[1]
 
     @cached_property
-    def _unmeasured(self) -> tuple[list[Row], str]:
+    def _unmeasured(self) -> tuple[list[CellRow], str]:
         try:
             return unmeasured_rows(self.run), ""
         except UsageError as error:
@@ -70,30 +85,30 @@ class RunEvidence:
         return str(self.run.record.get("machine_id", ""))
 
     @property
-    def gpus(self) -> list[dict[str, Any]]:
+    def gpus(self) -> list[GpuRecord]:
         """The machine's GPUs as ``run.json`` describes them."""
-        return self.run.record.get("machine", {}).get("gpus") or []
+        return self.run.record.machine.gpus or []
 
     @cached_property
-    def epochs(self) -> dict[str, list[Row]]:
+    def epochs(self) -> dict[str, list[EpochCounts]]:
         """Measured epochs by cell id, with their counts.
 
         Warm-up, void and incorrect epochs are left out.
         """
         counts = {_key(r): r.get("counts", []) for r in records(self.run.path / SAMPLE_JOURNAL)}
-        by_cell: dict[str, list[Row]] = {}
+        by_cell: dict[str, list[EpochCounts]] = {}
         for sample in self.run.samples:
-            if sample["warmup"] or sample["void"] or sample["ok"] is False:
+            if sample.warmup or sample.void or sample.ok is False:
                 continue
-            known = counts.get(_key(sample), sample.get("counts", []))
-            by_cell.setdefault(sample["id"], []).append({**sample, "counts": known})
+            epoch = EpochCounts(sample, counts.get(_key(sample), []))
+            by_cell.setdefault(sample.id, []).append(epoch)
         return by_cell
 
 
-MeasureFunction = Callable[[RunEvidence, Row], Estimate]
+MeasureFunction = Callable[[RunEvidence, CellRow], Estimate]
 
 
-def _key(sample: Row) -> tuple[Any, ...]:
+def _key(sample: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(sample.get(k) for k in ("id", "pair", "life", "worker", "round", "epoch"))
 
 
@@ -148,7 +163,7 @@ def select(
     wanted: Mapping[str, object],
     nodes: int = 0,
     full_batch: int = 0,
-) -> list[Row]:
+) -> list[CellRow]:
     """Rows (measured, failed or planned) that match a label and the values of ``wanted``.
 
     ``nodes`` is the smallest number of nodes of the graph; ``full_batch`` the batch size at scale
@@ -157,20 +172,19 @@ def select(
     """
     return [
         row
-        for row in evidence.planned
-        if fits(row, label)
-        and (_is_unknown(row, "nodes") or (row.get("nodes") or 0) >= nodes)
+        for row in evidence.labelled(label)
+        if (_is_unknown(row, "nodes") or (row.get("nodes") or 0) >= nodes)
         and full_batch in (0, round(row["batch_size"] / scale_of(row["dataset"])))
         and all(_matches(row, key, value) for key, value in wanted.items())
     ]
 
 
-def _is_unknown(row: Row, key: str) -> bool:
+def _is_unknown(row: CellRow, key: str) -> bool:
     """Whether a column is empty because the cell was not measured."""
     return row["status"] not in MEASURED and row.get(key) in (None, "")
 
 
-def _matches(row: Row, key: str, value: object) -> bool:
+def _matches(row: CellRow, key: str, value: object) -> bool:
     if key not in row:
         raise UsageError(f"a claim asks for a column '{key}', which no table of results has")
     actual = graph_of(row[key]) if key == "dataset" else row[key]
@@ -180,14 +194,17 @@ def _matches(row: Row, key: str, value: object) -> bool:
 
 
 def comparable_pairs(
-    first: Sequence[Row], second: Sequence[Row], labels: Sequence[str], free: Iterable[str] = ()
-) -> list[tuple[Row, Row]]:
+    first: Sequence[CellRow],
+    second: Sequence[CellRow],
+    labels: Sequence[str],
+    free: Iterable[str] = (),
+) -> list[tuple[CellRow, CellRow]]:
     """Pairs of rows that agree in everything that neither the labels nor ``free`` name."""
     named = {*free, *(key for label in labels for key in parse_label(label)[1])}
     return [(a, b) for a in first for b in second if a["id"] != b["id"] and alike(a, b, named)]
 
 
-def alike(a: Row, b: Row, named: Collection[str]) -> bool:
+def alike(a: CellRow, b: CellRow, named: Collection[str]) -> bool:
     """Whether two rows agree in all fields and recipe paths except ``named``."""
     if any(a.get(key) != b.get(key) for key in COMMON_FIELDS if key not in named):
         return False
@@ -199,31 +216,33 @@ def alike(a: Row, b: Row, named: Collection[str]) -> bool:
     return all(first[p] == second[p] for p in shared)
 
 
-def steps(rows: Sequence[Row], axis: str, free: Iterable[str] = ()) -> list[tuple[Row, Row]]:
+def steps(
+    rows: Sequence[CellRow], axis: str, free: Iterable[str] = ()
+) -> list[tuple[CellRow, CellRow]]:
     """Neighbours along an axis (``SYSTEM.PATH`` or a column), as (later, earlier).
 
     The rows of a step agree in everything else, except the columns in ``free``.
     """
     system, dot, path = axis.partition(".")
     key = path if dot else axis
-    on_axis = [r for r in rows if (not dot or r["system"] == system) and _at(r, key) is not None]
-    ordered = sorted(on_axis, key=lambda r: float(_at(r, key)))
+    on_axis = [
+        (value, row)
+        for row in rows
+        if (not dot or row.system == system)
+        and isinstance(value := row[key] if key in row else paths_of(row).get(key), int | float)
+    ]
+    ordered = sorted(on_axis, key=lambda place: place[0])
     result = []
-    for place, low in enumerate(ordered):
-        later = [r for r in ordered[place + 1 :] if alike(low, r, {key, *free})]
-        later = [r for r in later if _at(r, key) != _at(low, key)]
-        if later:
-            result.append((later[0], low))
+    for nth, (value, row) in enumerate(ordered):
+        later = (r for v, r in ordered[nth + 1 :] if v != value and alike(row, r, {key, *free}))
+        if (following := next(later, None)) is not None:
+            result.append((following, row))
     return result
 
 
-def _at(row: Row, key: str) -> Any:
-    return row[key] if key in row else paths_of(row).get(key)
-
-
-def pools(rows: Sequence[Row], column: str) -> list[list[Row]]:
+def pools(rows: Sequence[CellRow], column: str) -> list[list[CellRow]]:
     """Rows grouped by everything except a column."""
-    result: list[list[Row]] = []
+    result: list[list[CellRow]] = []
     for row in rows:
         for pool in result:
             if pool[0]["system"] == row["system"] and alike(pool[0], row, {column}):

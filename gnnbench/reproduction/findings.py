@@ -16,8 +16,8 @@ from gnnbench.reproduction.interval import judge_interval
 from gnnbench.reproduction.interval_arithmetic import combined, mean_over_cells
 from gnnbench.reproduction.measures import MEASURES
 from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
-from gnnbench.reproduction.rows import Row
 from gnnbench.reproduction.time_ratios import TIME_MEASURES, time_ratio
+from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import Estimate
 
 UNBOUNDED: Bounds = (-math.inf, math.inf)  # only the mean of several points is claimed
@@ -37,7 +37,7 @@ class Finding:
     verdict: str
     reason: str
     evidence: RunEvidence | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[CellRow, ...] = ()
     group: CellGroup | None = None
     point_index: int = 0
 
@@ -48,7 +48,7 @@ class PointEstimate:
 
     estimate: Estimate
     doubt: str
-    rows: tuple[Row, ...]
+    rows: tuple[CellRow, ...]
     group: CellGroup | None = None
 
 
@@ -93,9 +93,10 @@ def _replaces(later: Finding, earlier: Finding, point: ClaimPoint) -> bool:
     return equal(earlier.group, later.group, {"max_batches", *filter(None, [point.over])})
 
 
-def group_label(point: ClaimPoint, rows: Sequence[Row], evidence: RunEvidence) -> str:
+def group_label(point: ClaimPoint, rows: Sequence[CellRow], evidence: RunEvidence) -> str:
     """The labels of the cells of a number: ``A over B``, ``A less B`` or a list."""
-    names = [r.get("words") or evidence.labels.of(r) for r in rows]
+    several_machines = point.measure in MULTI_MACHINE_MEASURES
+    names = [r.id if several_machines else evidence.labels.of(r) for r in rows]
     return {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
 
 
@@ -136,7 +137,7 @@ def point_estimate(
     return PointEstimate(value, doubt, group.rows(), group)
 
 
-def _value(point: ClaimPoint, evidence: RunEvidence, rows: Sequence[Row]) -> Estimate:
+def _value(point: ClaimPoint, evidence: RunEvidence, rows: Sequence[CellRow]) -> Estimate:
     estimates = [MEASURES[point.measure](evidence, row) for row in rows]
     return mean_over_cells(estimates) if point.over else estimates[0]
 

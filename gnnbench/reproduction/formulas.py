@@ -91,12 +91,15 @@ def standby_wakes(remaining: float, trainers: float, train_s: float) -> float:
     return float(profit(int(remaining), int(trainers), train_s, train_s) > 0)
 
 
-FORMULAS: Mapping[str, Callable[..., float]] = MappingProxyType(
-    {
-        f.__name__: f
-        for f in (
-            requests, access_ratio, updates, updates_ratio, passes, host_rate, processors,
-            table_mib, standby_wakes, samplers, amdahl, sampling_part, product, sum_gap,
-        )
-    }
+Formula = (
+    Callable[[float], float]
+    | Callable[[float, float], float]
+    | Callable[[float, float, float], float]
+    | Callable[[float, float, float, float], float]
+    | Callable[[float, float, float, float, float], float]
+)
+_ALL: tuple[Formula, ...] = (
+    requests, access_ratio, updates, updates_ratio, passes, host_rate, processors, table_mib,
+    standby_wakes, samplers, amdahl, sampling_part, product, sum_gap,
 )  # fmt: skip
+FORMULAS: Mapping[str, Formula] = MappingProxyType({f.__name__: f for f in _ALL})

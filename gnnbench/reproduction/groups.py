@@ -8,9 +8,9 @@ from itertools import product
 
 from gnnbench.reproduction.claim import ClaimPoint
 from gnnbench.reproduction.evidence import alike, comparable_pairs, pools, steps
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 
-RowSource = Callable[[str, Mapping[str, object]], list[Row]]
+RowSource = Callable[[str, Mapping[str, object]], list[CellRow]]
 """Rows that match a label and values of columns."""
 
 
@@ -22,17 +22,17 @@ class CellGroup:
     one step before on an axis; the number is then this group's over the earlier one's.
     """
 
-    first: tuple[Row, ...]
-    second: tuple[Row, ...] = ()
+    first: tuple[CellRow, ...]
+    second: tuple[CellRow, ...] = ()
     earlier: CellGroup | None = None
 
     @property
-    def sides(self) -> list[tuple[Row, ...]]:
+    def sides(self) -> list[tuple[CellRow, ...]]:
         """All non-empty sides, those of ``earlier`` last."""
         own = [side for side in (self.first, self.second) if side]
         return [*own, *(self.earlier.sides if self.earlier else [])]
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[CellRow, ...]:
         """All rows of a single side; of several sides the first row of each."""
         if not self.second:
             return self.first
@@ -59,7 +59,7 @@ def groups(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
             yield CellGroup(a, b)
 
 
-def _pools(point: ClaimPoint, rows: list[Row]) -> list[tuple[Row, ...]]:
+def _pools(point: ClaimPoint, rows: list[CellRow]) -> list[tuple[CellRow, ...]]:
     """Single rows; with ``over``, pools of at least two rows that differ in that column alone."""
     if not point.over:
         return [(row,) for row in rows]

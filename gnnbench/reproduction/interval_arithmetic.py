@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import MetricRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, mean_interval
 
 
@@ -19,7 +19,7 @@ def or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def of_metric(row: Row | None) -> Estimate:
+def of_metric(row: MetricRow | None) -> Estimate:
     """The number of a row of ``metrics.csv``; ``NOTHING`` for None."""
     if row is None:
         return NOTHING

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import exact, or_nan
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow, RooflineRow
 from gnnbench.statistics.estimates import NOTHING, Estimate
 
 
 def aggregate_rate(direction: str) -> MeasureFunction:
     """Rate of the cell's fastest aggregation, ``forward`` or ``backward``; flop/s."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return _fastest(_rates(evidence, row, direction))
 
     return measure
 
 
-def of_ceiling(evidence: RunEvidence, row: Row) -> Estimate:
+def of_ceiling(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Rate / measured peak, for the kernel of the cell that comes nearest to its peak."""
     shares = [
         Estimate(
@@ -33,7 +33,7 @@ def of_ceiling(evidence: RunEvidence, row: Row) -> Estimate:
     return _fastest(shares)
 
 
-def of_peak(evidence: RunEvidence, row: Row) -> Estimate:
+def of_peak(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Rate of the cell's fastest forward aggregation / peak rate of fused multiply-adds."""
     peaks = [
         r
@@ -51,7 +51,7 @@ def of_peak(evidence: RunEvidence, row: Row) -> Estimate:
 def level_ratio(faster: str, slower: str) -> MeasureFunction:
     """Read rate of one memory level / read rate of another."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         rates = {
             r["level"]: r
             for r in evidence.run.roofline
@@ -67,13 +67,13 @@ def level_ratio(faster: str, slower: str) -> MeasureFunction:
     return measure
 
 
-def _kernels(evidence: RunEvidence, row: Row) -> list[Row]:
+def _kernels(evidence: RunEvidence, row: CellRow) -> list[RooflineRow]:
     """Roofline rows of a cell's kernels that have arithmetic operations."""
     wanted = ("kernel", row["id"], "flop/s")
     return [r for r in evidence.run.roofline if (r["kind"], r["id"], r["unit"]) == wanted]
 
 
-def _rates(evidence: RunEvidence, row: Row, direction: str) -> list[Estimate]:
+def _rates(evidence: RunEvidence, row: CellRow, direction: str) -> list[Estimate]:
     return [
         Estimate(r["value"], or_nan(r["low"]), or_nan(r["high"]), r["n"] or 1)
         for r in _kernels(evidence, row)
@@ -85,7 +85,7 @@ def _fastest(estimates: list[Estimate]) -> Estimate:
     return max(estimates, key=lambda estimate: estimate.value, default=NOTHING)
 
 
-def launches(evidence: RunEvidence, row: Row) -> Estimate:
+def launches(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Launches per batch of the kernel with the most GPU time (in a sampler, the one that draws).
 
     Exact: every batch has the same number of launches.
@@ -96,7 +96,7 @@ def launches(evidence: RunEvidence, row: Row) -> Estimate:
     return exact(float(max(kernels, key=lambda k: float(k["device_s"]))["calls"]))
 
 
-def launches_per_hop(evidence: RunEvidence, row: Row) -> Estimate:
+def launches_per_hop(evidence: RunEvidence, row: CellRow) -> Estimate:
     """``launches`` / number of hops."""
     per_batch = launches(evidence, row)
     if not per_batch.n:

@@ -21,14 +21,14 @@ from gnnbench.reproduction import (
 )
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import of_metric
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import Estimate
 
 
 def _metric(stage: str, name: Measure) -> MeasureFunction:
     """A number that ``metrics.csv`` already has with its interval."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return of_metric(evidence.metrics.row(row["id"], stage, name))
 
     return measure

@@ -10,9 +10,9 @@ import statistics
 from itertools import pairwise
 
 from gnnbench.core.counters import HOT_SIMILARITY, MAPPING_SHARE, MEMORY_BYTES, ROUNDS
-from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
+from gnnbench.reproduction.evidence import EpochCounts, MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import exact
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import NOTHING, Estimate
 
 DRIVER_BLOCK_BYTES = 2**21  # the driver allocates GPU memory in blocks of at least this size
@@ -21,7 +21,7 @@ DRIVER_BLOCK_BYTES = 2**21  # the driver allocates GPU memory in blocks of at le
 def memory_of(*components: str) -> MeasureFunction:
     """Bytes of components at the peak of an epoch, from the experiment `memory`."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         sizes = [evidence.metrics.value(row["id"], name, MEMORY_BYTES) for name in components]
         known = [float(size) for size in sizes if size is not None]
         return exact(sum(known)) if known else NOTHING
@@ -29,7 +29,7 @@ def memory_of(*components: str) -> MeasureFunction:
     return measure
 
 
-def memory_left(evidence: RunEvidence, row: Row) -> Estimate:
+def memory_left(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Bytes of the GPU's memory that are free at the peak of an epoch."""
     peak = memory_of("epoch")(evidence, row)
     if not peak.n or row["device"] != "cuda" or not evidence.gpus:
@@ -37,7 +37,7 @@ def memory_left(evidence: RunEvidence, row: Row) -> Estimate:
     return exact(float(evidence.gpus[0]["memory_bytes"]) - peak.value)
 
 
-def mapping_share(evidence: RunEvidence, row: Row) -> Estimate:
+def mapping_share(evidence: RunEvidence, row: CellRow) -> Estimate:
     """GPU memory taken by mapping a host table / bytes of the table.
 
     The number is a difference of the GPU's free memory, so it includes what the other process of
@@ -59,45 +59,47 @@ def mapping_share(evidence: RunEvidence, row: Row) -> Estimate:
     return Estimate(agreed[0], agreed[0] - block, agreed[0] + block, len(positive))
 
 
-def _dtype(row: Row) -> str:
+def _dtype(row: CellRow) -> str:
     """Data type of the cell's feature table."""
     return str(json.loads(row["recipe"]).get("dtype", "float32"))
 
 
-def hot_similarity(evidence: RunEvidence, row: Row) -> Estimate:
+def hot_similarity(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Similarity of the most accessed tenth of nodes of two epochs (GNNLab, Table 2); exact."""
     similarity = evidence.metrics.value(row["id"], "features", HOT_SIMILARITY)
     return NOTHING if similarity is None else exact(similarity)
 
 
-def rounds(evidence: RunEvidence, row: Row) -> Estimate:
+def rounds(evidence: RunEvidence, row: CellRow) -> Estimate:
     """All-to-all exchanges per batch between ranks with a partition each.
 
     Exact: the ends are the epochs with the fewest and the most.
     """
     per_batch = []
     for epoch in evidence.epochs.get(row["id"], []):
-        counts = [float(c[3]) for c in epoch["counts"] if c[1] == ROUNDS.name]
-        if counts and epoch["batches"]:
-            per_batch.append(sum(counts) / epoch["batches"])
+        counts = [float(c[3]) for c in epoch.counts if c[1] == ROUNDS.name]
+        if counts and epoch.sample.batches:
+            per_batch.append(sum(counts) / epoch.sample.batches)
     if not per_batch:
         return NOTHING
     return Estimate(statistics.mean(per_batch), min(per_batch), max(per_batch), len(per_batch))
 
 
-def loss_apart(evidence: RunEvidence, row: Row) -> Estimate:
+def loss_apart(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Largest relative difference between a cell's loss and the reference's loss of an epoch.
 
     Only epochs in which both trained from the same weights count.
     """
-    reference = {_epoch_key(e): e["loss"] for e in evidence.epochs.get(row["reference_id"], [])}
+    reference = {_epoch_key(e): e.sample.loss for e in evidence.epochs.get(row["reference_id"], [])}
     differences = [
-        abs(epoch["loss"] / reference[_epoch_key(epoch)] - 1)
+        abs(epoch.sample.loss / loss - 1)
         for epoch in evidence.epochs.get(row["id"], [])
-        if row["id"] != row["reference_id"] and epoch["loss"] and reference.get(_epoch_key(epoch))
+        if row["id"] != row["reference_id"]
+        and epoch.sample.loss
+        and (loss := reference.get(_epoch_key(epoch)))
     ]
     return exact(max(differences)) if differences else NOTHING
 
 
-def _epoch_key(epoch: Row) -> tuple[str, int, int, int]:
-    return epoch["pair"], epoch["life"], epoch["round"], epoch["epoch"]
+def _epoch_key(epoch: EpochCounts) -> tuple[str, int, int, int]:
+    return epoch.sample.pair, epoch.sample.life, epoch.sample.round, epoch.sample.epoch

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gnnbench.analysis import multi_machine
 from gnnbench.analysis.multi_machine import Setting
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow, MachineRow
 from gnnbench.statistics.estimates import NOTHING, Estimate
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
@@ -35,7 +35,7 @@ class MultiMachineMeasure:
 
     def estimates(
         self, evidence: RunEvidence, system: str, other: str, wanted: Mapping[str, object]
-    ) -> Iterator[tuple[Estimate, str, tuple[Row, ...]]]:
+    ) -> Iterator[tuple[Estimate, str, tuple[CellRow, ...]]]:
         """Estimate, doubt and systems for each setting that has the values of ``wanted``."""
         rows = (row for row in evidence.run.machines if _matches(row, wanted))
         for setting in multi_machine.settings(rows):
@@ -47,23 +47,23 @@ class MultiMachineMeasure:
             yield estimate, doubt, tuple(_summary_row(setting, name) for name in systems)
 
 
-def _matches(row: Row, wanted: Mapping[str, object]) -> bool:
+def _matches(row: MachineRow, wanted: Mapping[str, object]) -> bool:
     return all(
         row.get(key) in value if isinstance(value, list) else row.get(key) == value
         for key, value in wanted.items()
     )
 
 
-def _summary_row(setting: Setting, system: str) -> Row:
-    """One row for all rows of a system in a setting."""
+def _summary_row(setting: Setting, system: str) -> CellRow:
+    """One row for all rows of a system in a setting; its id describes them."""
     label = f"{system} ({multi_machine.where(setting)}, fanouts {setting.fanouts})"
-    return {"id": label, "words": label, "dataset": setting.dataset, "system": system}
+    return CellRow(id=label, dataset=setting.dataset, system=system)
 
 
 def _doubt(setting: Setting, estimate: Estimate) -> str:
     if estimate.n < MIN_PAIRS:
         return f"fewer than {MIN_PAIRS} pairs of epochs in fresh processes"
-    if share := setting.noisy():
+    if share := setting.noisy_share():
         return f"other programs used the machine in {share:.0%} of the trials"
     return ""
 
@@ -86,7 +86,7 @@ def _time_ratio(column: str) -> Callable[[Setting, str, str], Estimate]:
 
 def _loss_gap(setting: Setting, system: str, other: str) -> Estimate:
     del system, other
-    gap = setting.gap()
+    gap = setting.loss_gap()
     return NOTHING if gap is None else _counted([gap])
 
 

@@ -14,7 +14,7 @@ from gnnbench.core.cell import PHASES
 from gnnbench.core.counters import GROUPS_TIME, HOTNESS_TIME
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import of_metric, or_nan
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, mean_interval
 
 MAX_OVERLAP = 0.02
@@ -25,7 +25,7 @@ PhaseStatistic = Callable[[dict[str, float]], float]
 
 
 def over_trials(
-    evidence: RunEvidence, row: Row, statistic: PhaseStatistic, required: Collection[str] = ()
+    evidence: RunEvidence, row: CellRow, statistic: PhaseStatistic, required: Collection[str] = ()
 ) -> Estimate:
     """Mean over trials of the median over epochs of a statistic of phase times.
 
@@ -33,19 +33,23 @@ def over_trials(
     """
     trials: dict[tuple[str, int], list[float]] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        times = {p: epoch[f"{p}_time_s"] for p in PHASES if epoch[f"{p}_time_s"] is not None}
-        if len(times) > 1 and times.keys() >= set(required) and epoch["wall_s"]:
-            times |= {"wall": epoch["wall_s"], "overlap": epoch["overlap_s"] or 0.0}
-            trials.setdefault((epoch["pair"], epoch["life"]), []).append(statistic(times))
+        times = {
+            p: epoch.sample[f"{p}_time_s"]
+            for p in PHASES
+            if epoch.sample[f"{p}_time_s"] is not None
+        }
+        if len(times) > 1 and times.keys() >= set(required) and epoch.sample.wall_s:
+            times |= {"wall": epoch.sample.wall_s, "overlap": epoch.sample.overlap_s or 0.0}
+            trials.setdefault((epoch.sample.pair, epoch.sample.life), []).append(statistic(times))
     return mean_interval([statistics.median(values) for values in trials.values()])
 
 
-def overlap_share(evidence: RunEvidence, row: Row) -> Estimate:
+def overlap_share(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Time of an epoch in which phases overlap / its wall time."""
     return over_trials(evidence, row, lambda s: s["overlap"] / s["wall"])
 
 
-def phases_overlap(evidence: RunEvidence, row: Row) -> bool:
+def phases_overlap(evidence: RunEvidence, row: CellRow) -> bool:
     """Whether the phases of a cell run concurrently.
 
     Concurrent phases slow each other down, and their shares add up to more than one.
@@ -55,7 +59,7 @@ def phases_overlap(evidence: RunEvidence, row: Row) -> bool:
 
 
 def _of_sequential_phases(
-    evidence: RunEvidence, row: Row, required: Collection[str], statistic: PhaseStatistic
+    evidence: RunEvidence, row: CellRow, required: Collection[str], statistic: PhaseStatistic
 ) -> Estimate:
     """``over_trials`` for cells whose phases do not overlap."""
     if phases_overlap(evidence, row):
@@ -66,7 +70,7 @@ def _of_sequential_phases(
 def share(phase: str) -> MeasureFunction:
     """Time of a phase / wall time of the epoch."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return _of_sequential_phases(evidence, row, [phase], lambda s: s[phase] / s["wall"])
 
     return measure
@@ -75,7 +79,7 @@ def share(phase: str) -> MeasureFunction:
 def lead(phase: str) -> MeasureFunction:
     """Time of a phase / time of the longest other phase."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return _of_sequential_phases(
             evidence, row, [phase], lambda s: s[phase] / max(_other_phases(s, phase))
         )
@@ -90,7 +94,7 @@ def _other_phases(times: Mapping[str, float], phase: str) -> list[float]:
 def phase_ratio(phase: str, other: str) -> MeasureFunction:
     """Time of a phase / time of another phase."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return _of_sequential_phases(evidence, row, [phase, other], lambda s: s[phase] / s[other])
 
     return measure
@@ -99,7 +103,7 @@ def phase_ratio(phase: str, other: str) -> MeasureFunction:
 def gain(phase: str) -> MeasureFunction:
     """Speed-up of a phase over the reference, as the run reports it for the pair."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         if row["work_class"] == "different" or row["reference_id"] == row["id"]:
             return NOTHING
         return of_metric(evidence.metrics.row(row["id"], phase, m.SPEEDUP))
@@ -107,7 +111,7 @@ def gain(phase: str) -> MeasureFunction:
     return measure
 
 
-def gain_over_sampling(evidence: RunEvidence, row: Row) -> Estimate:
+def gain_over_sampling(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Speed-up of an epoch / speed-up of sampling alone, both over the reference."""
     sampling = gain("sample")(evidence, row)
     if not sampling.n or row["ratio"] is None or row["judged"] != "epoch_wall_s":
@@ -118,25 +122,25 @@ def gain_over_sampling(evidence: RunEvidence, row: Row) -> Estimate:
     )
 
 
-def presampling_epochs(evidence: RunEvidence, row: Row) -> Estimate:
+def presampling_epochs(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Time of counting node accesses for a cache / time of an epoch, mean over trials."""
     counting_s = evidence.metrics.value(row["id"], "features", HOTNESS_TIME)
     walls: dict[tuple[str, int], list[float]] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        if epoch["wall_s"]:
-            walls.setdefault((epoch["pair"], epoch["life"]), []).append(epoch["wall_s"])
+        if epoch.sample.wall_s:
+            walls.setdefault((epoch.sample.pair, epoch.sample.life), []).append(epoch.sample.wall_s)
     if counting_s is None:
         return NOTHING
     return mean_interval([counting_s / statistics.median(times) for times in walls.values()])
 
 
-def groups_of_compute(evidence: RunEvidence, row: Row) -> Estimate:
+def groups_of_compute(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Time of making neighbour groups / time of computing, mean over trials of the median epoch."""
     trials: dict[tuple[str, int], list[float]] = {}
     for epoch in evidence.epochs.get(row["id"], []):
-        grouping_s = sum(float(c[3]) for c in epoch["counts"] if c[1] == GROUPS_TIME.name)
-        if grouping_s and epoch["compute_time_s"]:
-            trials.setdefault((epoch["pair"], epoch["life"]), []).append(
-                grouping_s / epoch["compute_time_s"]
+        grouping_s = sum(float(c[3]) for c in epoch.counts if c[1] == GROUPS_TIME.name)
+        if grouping_s and epoch.sample.compute_time_s:
+            trials.setdefault((epoch.sample.pair, epoch.sample.life), []).append(
+                grouping_s / epoch.sample.compute_time_s
             )
     return mean_interval([statistics.median(shares) for shares in trials.values()])

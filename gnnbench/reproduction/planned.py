@@ -7,6 +7,7 @@ cells that it reached; the others are planned again from its definition.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -18,11 +19,15 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
 from gnnbench.harness.plan import Own, Plan, make_plan
-from gnnbench.reproduction.rows import Row
-from gnnbench.schema import CELLS
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
 PLANNED = "planned"  # status of a cell that was not reached
+# Columns of ``cells.csv`` that are axes of a cell, without system and recipe.
+AXES = (
+    "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden", "learning_rate",
+    "threads", "seed", "max_batches", "evaluate", "env",
+)  # fmt: skip
 
 
 def is_interrupted(run: Run) -> bool:
@@ -30,7 +35,7 @@ def is_interrupted(run: Run) -> bool:
     return "experiment" in run.record and run.record.get("finished") is False
 
 
-def unmeasured_rows(run: Run) -> list[Row]:
+def unmeasured_rows(run: Run) -> list[CellRow]:
     """Rows of the cells that an interrupted run did not reach, with the columns known beforehand.
 
     Raises ``UsageError`` where the run's definition is not of this version.
@@ -48,7 +53,7 @@ def unmeasured_rows(run: Run) -> list[Row]:
     rows = {cell.id: _row_of(cell, run, experiment) for cell in plan.cells}
     ids = {ident: row["id"] if row else ident for ident, row in rows.items()}
     return [
-        {**_planned_row(cell, plan, run, name), "reference_id": ids[plan.references[cell.id].id]}
+        replace(_planned_row(cell, plan, run, name), reference_id=ids[plan.references[cell.id].id])
         for cell in plan.cells
         if rows[cell.id] is None
         for name in plan.names[cell.id]
@@ -73,7 +78,7 @@ def whole_plan(experiment: Experiment) -> Plan:
     )
 
 
-def were_paired(run: Run, a: Row, b: Row) -> bool:
+def were_paired(run: Run, a: CellRow, b: CellRow) -> bool:
     """Whether the definition pairs two cells: as cell and reference, or in ``compare``."""
     if a["reference_id"] == b["id"] or b["reference_id"] == a["id"]:
         return True
@@ -84,7 +89,7 @@ def were_paired(run: Run, a: Row, b: Row) -> bool:
     )
 
 
-def _row_of(cell: Cell, run: Run, experiment: Experiment) -> Row | None:
+def _row_of(cell: Cell, run: Run, experiment: Experiment) -> CellRow | None:
     """The row of a cell.
 
     Another version of the suite may have given it another id, so everything that the definition
@@ -99,45 +104,42 @@ def _row_of(cell: Cell, run: Run, experiment: Experiment) -> Row | None:
         known = paths_of(row)
         if row["id"] == cell.id or (
             row["system"] == cell.system
-            and all(row[name] == value for name, value in axes.items())
+            and all(row[name] == axes[name] for name in AXES)
             and all(recipe.get(path) == known.get(path) for path in paths)
         ):
             return row
     return None
 
 
-def _axes(cell: Cell, run: Run) -> Row:
-    """The axes of a cell as columns of ``cells.csv``, without system and recipe."""
-    cores = run.record.get("machine", {}).get("cores_usable", 0)
-    return {
-        "dataset": cell.dataset,
-        "until": cell.until,
-        "model": cell.model,
-        "device": cell.device,
-        "batch_size": cell.batch_size,
-        "fanouts": "/".join(map(str, cell.fanouts)),
-        "hidden": cell.hidden if cell.trains else None,
-        "learning_rate": cell.learning_rate if cell.trains else None,
-        "threads": cell.threads or cores,
-        "seed": cell.seed,
-        "max_batches": cell.max_batches,
-        "evaluate": cell.evaluate,
-        "env": cell.env,
-    }
+def _axes(cell: Cell, run: Run) -> CellRow:
+    """A row with the axes of a cell (``AXES``) alone."""
+    return CellRow(
+        dataset=cell.dataset,
+        until=cell.until,
+        model=cell.model,
+        device=cell.device,
+        batch_size=cell.batch_size,
+        fanouts="/".join(map(str, cell.fanouts)),
+        hidden=cell.hidden if cell.trains else None,
+        learning_rate=cell.learning_rate if cell.trains else None,
+        threads=cell.threads or run.record.machine.cores_usable or 0,
+        seed=cell.seed,
+        max_batches=cell.max_batches,
+        evaluate=cell.evaluate,
+        env=cell.env,
+    )
 
 
-def _planned_row(cell: Cell, plan: Plan, run: Run, name: str) -> Row:
+def _planned_row(cell: Cell, plan: Plan, run: Run, name: str) -> CellRow:
     """The columns of ``cells.csv`` that are known before a cell has run."""
-    return {
-        **dict.fromkeys(column.name for column in CELLS),
-        **_axes(cell, run),
-        "id": cell.id,
-        "experiment": cell.experiment,
-        "system": name,
-        "gpus": cell.gpus if cell.device == "cuda" else None,
-        "recipe": json.dumps(cell.recipe, sort_keys=True),
-        "reference": plan.reference_label(cell),
-        "work_class": "",
-        "status": PLANNED,
-        "reason": "its run was interrupted before measuring it",
-    }
+    return replace(
+        _axes(cell, run),
+        id=cell.id,
+        experiment=cell.experiment,
+        system=name,
+        gpus=cell.gpus if cell.device == "cuda" else None,
+        recipe=json.dumps(cell.recipe, sort_keys=True),
+        reference=plan.reference_label(cell),
+        status=PLANNED,
+        reason="its run was interrupted before measuring it",
+    )

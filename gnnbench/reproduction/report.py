@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from gnnbench.analysis.table_layout import Part
+from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core import text as safe
 from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.core.text import Code
@@ -57,7 +57,7 @@ def _overview(verdicts: Sequence[ClaimVerdict], by_paper: dict[str, list[ClaimVe
         title = safe.markdown(papers()[name].title)
         lines += [f"| [{title}](verdicts/{name}.md) | {len(own)} | {counts} |"]
     meanings = [{"verdict": verdict, "meaning": text} for verdict, text in VERDICTS.items()]
-    lines += ["", *Part(("verdict", "meaning"), meanings).markdown()]
+    lines += ["", *TextTable(("verdict", "meaning"), meanings).markdown()]
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +83,7 @@ def _table(claims: Sequence[ClaimVerdict]) -> list[str]:
         }
         for j in claims
     ]  # fmt: skip
-    return Part(("claim", "statement", "paper", "measured", "verdict"), rows).markdown()
+    return TextTable(("claim", "statement", "paper", "measured", "verdict"), rows).markdown()
 
 
 def _verdict(judged: ClaimVerdict) -> str:

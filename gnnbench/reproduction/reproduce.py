@@ -21,7 +21,6 @@ from gnnbench.harness.pairing import Observer
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 from gnnbench.reproduction.claim import Claim, sizes
-from gnnbench.reproduction.rows import Row
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv, read_record
 
@@ -61,7 +60,7 @@ class RunStep:
         words = ["gnnbench", "run", experiment, "--profile", profile, "--only-failed"]
         return shlex.join([*words, "--out", str(self.request.out)])
 
-    def finished(self, path: Path, rows: Sequence[Row], exit_code: int) -> RunStep:
+    def finished(self, path: Path, rows: Sequence[CellRow], exit_code: int) -> RunStep:
         """This step after its run has finished."""
         failed = Counter(r["status"] for r in rows if r["status"] not in ("ok", "unsupported"))
         counts = ", ".join(f"{count} {status}" for status, count in failed.items())

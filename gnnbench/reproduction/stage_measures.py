@@ -10,14 +10,14 @@ from itertools import pairwise
 
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import or_nan, quotient
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow, StageRow
 from gnnbench.statistics.estimates import NOTHING, Estimate
 
 
 def stage_time(stage: str) -> MeasureFunction:
     """Time of a stage, summed over hops."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         hops = _hop_times(evidence, row, stage)
         if not hops:
             return NOTHING
@@ -30,7 +30,7 @@ def stage_time(stage: str) -> MeasureFunction:
 def stage_spread(stage: str) -> MeasureFunction:
     """Time of the slowest hop / time of the fastest hop."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         hops = _hop_times(evidence, row, stage)
         if len(hops) < 2:
             return NOTHING
@@ -42,7 +42,7 @@ def stage_spread(stage: str) -> MeasureFunction:
 def stage_growth(stage: str) -> MeasureFunction:
     """Smallest ratio of a hop's time to that of the hop before it."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         return _least_growth(_hop_times(evidence, row, stage))
 
     return measure
@@ -51,7 +51,7 @@ def stage_growth(stage: str) -> MeasureFunction:
 def prepare_over_pick(hop: int) -> MeasureFunction:
     """Time of preparing a hop / time of picking its neighbours."""
 
-    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         prepare, pick = (_hop_times(evidence, row, stage) for stage in ("prepare", "pick"))
         if min(len(prepare), len(pick)) < hop:
             return NOTHING
@@ -60,7 +60,7 @@ def prepare_over_pick(hop: int) -> MeasureFunction:
     return measure
 
 
-def pick_rate_growth(evidence: RunEvidence, row: Row) -> Estimate:
+def pick_rate_growth(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Smallest ratio of a hop's rate (nodes picked per second) to that of the hop before it."""
     times = _hop_times(evidence, row, "pick")
     nodes = [r["nodes"] for r in _stage_rows(evidence, row, "pick")]
@@ -77,7 +77,7 @@ def _least_growth(hops: list[Estimate]) -> Estimate:
     return min(ratios, key=lambda ratio: ratio.value, default=NOTHING)
 
 
-def _hop_times(evidence: RunEvidence, row: Row, stage: str) -> list[Estimate]:
+def _hop_times(evidence: RunEvidence, row: CellRow, stage: str) -> list[Estimate]:
     """Time of each hop, from the seeds outwards. A single profiling run has no interval."""
     clock = "device" if row["device"] == "cuda" else "host"
     return [
@@ -90,7 +90,7 @@ def _hop_times(evidence: RunEvidence, row: Row, stage: str) -> list[Estimate]:
     ]  # fmt: skip
 
 
-def _stage_rows(evidence: RunEvidence, row: Row, stage: str) -> list[Row]:
+def _stage_rows(evidence: RunEvidence, row: CellRow, stage: str) -> list[StageRow]:
     """Rows of ``stages.csv`` of a stage, from the seeds outwards."""
     rows = [r for r in evidence.run.stages if (r["id"], r["stage"]) == (row["id"], stage)]
     return sorted(rows, key=lambda r: r["hop"] or 0)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from gnnbench.analysis.table_layout import Part
+from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core import text as safe
 from gnnbench.core.units import gigabytes, plural
 from gnnbench.reproduction.claim import Claim, ClaimPoint
@@ -114,7 +114,7 @@ def estimate(finding: Finding, unit: str) -> str:
     return f"{value} [{number(known.low, unit)}, {number(known.high, unit)}]"
 
 
-def part(verdicts: Sequence[ClaimVerdict]) -> Part:
+def part(verdicts: Sequence[ClaimVerdict]) -> TextTable:
     """A table with one line for each claim."""
     lines = [
         {
@@ -123,7 +123,7 @@ def part(verdicts: Sequence[ClaimVerdict]) -> Part:
         }
         for j in verdicts
     ]  # fmt: skip
-    return Part(HEADS, lines)
+    return TextTable(HEADS, lines)
 
 
 def remarks(verdicts: Sequence[ClaimVerdict]) -> list[str]:

@@ -16,7 +16,7 @@ from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import Until
 from gnnbench.reproduction.evidence import RunEvidence
 from gnnbench.reproduction.interval_arithmetic import of_metric, or_nan
-from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow, RatioRow, SampleRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, exponential, mean_interval
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
@@ -33,7 +33,7 @@ DIFFERENT_WORK = "the work of the two differs"
 
 
 def time_ratio(
-    evidence: RunEvidence, first: Row, second: Row, measure: str
+    evidence: RunEvidence, first: CellRow, second: CellRow, measure: str
 ) -> tuple[Estimate, str]:
     """Time of the first cell / time of the second, and a reason to doubt it or "".
 
@@ -48,17 +48,19 @@ def time_ratio(
     if phase and (couple := _couple(evidence, first, second)) is not None:
         if couple["work_class"] == "different":
             return NOTHING, DIFFERENT_WORK
-        ratio = _from_epochs(evidence, first, second, lambda epoch: epoch[f"{phase}_time_s"] or 0.0)
+        ratio = _from_epochs(
+            evidence, first, second, lambda sample: sample[f"{phase}_time_s"] or 0.0
+        )
         return ratio, _row_doubt(couple) or _few_pairs(ratio.n)
     return NOTHING, ""
 
 
 def _reported_ratios(
-    evidence: RunEvidence, a: Row, b: Row, phase: str
+    evidence: RunEvidence, a: CellRow, b: CellRow, phase: str
 ) -> Iterator[tuple[Estimate, str]]:
     """The run's ratios of a's time over b's: of the couple, then of b with a as its reference."""
     is_primary = not phase or b["judged"] == f"{phase}_time_s"
-    rows: list[Row] = [r for r in evidence.run.ratios if r["pair"] == f"{a['id']}-{b['id']}"]
+    rows: list[RatioRow | CellRow] = [r for r in evidence.run.ratios if r.pair == f"{a.id}-{b.id}"]
     if b["reference_id"] == a["id"]:
         rows.append(b)
     undefined = Estimate(math.nan, math.nan, math.nan, 0)
@@ -78,13 +80,13 @@ def _reported_ratios(
             yield speedup, _few_pairs(speedup.n)
 
 
-def _couple(evidence: RunEvidence, first: Row, second: Row) -> Row | None:
+def _couple(evidence: RunEvidence, first: CellRow, second: CellRow) -> RatioRow | None:
     """The row of ``ratios.csv`` of two cells, in either order."""
     ids = {f"{first['id']}-{second['id']}", f"{second['id']}-{first['id']}"}
     return next((r for r in evidence.run.ratios if r["pair"] in ids), None)
 
 
-def _row_doubt(row: Row) -> str:
+def _row_doubt(row: RatioRow | CellRow) -> str:
     if row.get("doubtful"):
         return str(row["doubtful"])
     return str(row["reason"]) if row.get("status") == "unstable" else ""
@@ -96,7 +98,7 @@ def _few_pairs(pairs: int | None) -> str:
 
 
 def _from_epochs(
-    evidence: RunEvidence, first: Row, second: Row, time: Callable[[Row], float]
+    evidence: RunEvidence, first: CellRow, second: CellRow, time: Callable[[SampleRow], float]
 ) -> Estimate:
     """Ratio of times of an epoch: geometric mean over pairs of fresh processes.
 
@@ -113,11 +115,11 @@ def _from_epochs(
 
 
 def _epoch_times(
-    evidence: RunEvidence, cell: str, pairs: set[str], time: Callable[[Row], float]
+    evidence: RunEvidence, cell: str, pairs: set[str], time: Callable[[SampleRow], float]
 ) -> dict[tuple[str, int, int], float]:
     """Times of a cell's epochs by pair, trial and iteration."""
     times = {}
     for epoch in evidence.epochs.get(cell, []):
-        if epoch["pair"] in pairs and (seconds := time(epoch)):
-            times[epoch["pair"], epoch["life"], epoch["round"]] = seconds
+        if epoch.sample.pair in pairs and (seconds := time(epoch.sample)):
+            times[epoch.sample.pair, epoch.sample.life, epoch.sample.round] = seconds
     return times

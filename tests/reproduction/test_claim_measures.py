@@ -131,7 +131,7 @@ def test_a_line_that_was_cut_is_passed_over(tmp_path):
     path = folder / "samples.jsonl"
     path.write_text(path.read_text()[:-20])
     (evidence,) = open_runs([folder])
-    assert [len(e["counts"]) for e in evidence.epochs["a"]] == [2, 0]
+    assert [len(e.counts) for e in evidence.epochs["a"]] == [2, 0]
 
 
 def test_rows_that_a_batch_loads_and_what_no_order_goes_below(tmp_path):
