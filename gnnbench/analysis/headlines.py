@@ -1,21 +1,18 @@
-"""The headline table of ``docs/results.md``: results chosen by hand, numbers of committed runs."""
+"""The headline table of ``docs/results.md``: selected ratios of committed runs."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from gnnbench.analysis.labels import fits
 from gnnbench.core.errors import UsageError
 from gnnbench.core.units import times
-from gnnbench.schema import reader
+from gnnbench.schema import CellRow, RatioRow, reader
 from gnnbench.schema.reader import Run
-
-Row = Mapping[str, Any]
 
 SELECTION = Path(__file__).with_suffix(".toml")
 HEADS = ("measured", "compared with", "machine", "speed-up [95 %]", "run")
@@ -28,9 +25,9 @@ class _Strict(BaseModel):
 class Headline(_Strict):
     """A ratio of a committed run.
 
-    ``of`` is the label of the measured cell. The ratio is its own to its reference, or with
-    ``over`` that of a couple of ``ratios.csv``. ``rows`` are columns that single out one row;
-    ``inverse`` swaps the two sides.
+    ``of`` is the label of the measured cell. The ratio is that to its reference, or with ``over``
+    that of a pair of ``ratios.csv``. ``rows`` has column values that select one row; ``inverse``
+    swaps the two sides.
     """
 
     measured: str
@@ -38,7 +35,7 @@ class Headline(_Strict):
     run: str
     of: str
     over: str = ""
-    rows: dict[str, Any] = {}
+    rows: dict[str, str | int | float | bool] = {}
     inverse: bool = False
 
 
@@ -70,22 +67,22 @@ def selection() -> Selection:
 
 def interval(headline: Headline, run: Run) -> tuple[float, float, float]:
     """The ratio and the ends of its interval. Raises ``UsageError`` unless one row fits."""
-    rows: Iterable[Row] = run.cells
+    rows: list[CellRow] | list[RatioRow]
     if headline.over:
-        rows = [r for r in run.ratios if _is_couple(headline, r, run.cells)]
+        rows = [r for r in run.ratios if _is_pair(headline, r, run.cells)]
     else:
         rows = [r for r in run.cells if fits(r, headline.of) and r["ratio"] is not None]
-    found = [r for r in rows if all(r[key] == value for key, value in headline.rows.items())]
-    if len(found) != 1:
+    selected = [r for r in rows if all(r[key] == value for key, value in headline.rows.items())]
+    if len(selected) != 1:
         raise UsageError(
-            f"'{run.path}' has {len(found)} ratios of the headline '{headline.measured}', expected"
-            " one; correct 'of', 'over' or 'rows' in headlines.toml"
+            f"'{run.path}' has {len(selected)} ratios of the headline '{headline.measured}',"
+            " expected one; correct 'of', 'over' or 'rows' in headlines.toml"
         )
-    value, low, high = (found[0][k] for k in ("ratio", "ratio_ci_low", "ratio_ci_high"))
+    value, low, high = (selected[0][k] for k in ("ratio", "ratio_ci_low", "ratio_ci_high"))
     return (1 / value, 1 / high, 1 / low) if headline.inverse else (value, low, high)
 
 
-def _is_couple(headline: Headline, row: Row, cells: Iterable[Row]) -> bool:
+def _is_pair(headline: Headline, row: RatioRow, cells: Iterable[CellRow]) -> bool:
     """Whether a row of ``ratios.csv`` is the time of ``over`` divided by the time of ``of``."""
     first, _, second = row["pair"].partition("-")
     by_id = {c["id"]: c for c in cells}

@@ -1,221 +1,323 @@
-"""What the programs of ``native/bench`` measured, as tables of ``docs/results.md``."""
+"""Tables of ``docs/results.md`` from the output of the programs in ``native/bench``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from gnnbench.analysis.table_layout import Part
-from gnnbench.core.units import binary, time
+from gnnbench.analysis.grouping import group_by
+from gnnbench.analysis.table_layout import Line, TextTable
+from gnnbench.core.units import Time, binary, time
 
-Row = dict[str, Any]
+
+class BenchmarkResult(TypedDict, total=False):
+    """One measurement. A program writes those of these keys that apply to it."""
+
+    name: str
+    what: str
+    case: str
+    way: str
+    memory: str
+    hubs: str
+    worker: str
+    window: int
+    dim: int
+    share: float
+    ms: float
+    wall_ms: float
+    p10_ms: float
+    p90_ms: float
+    run_ms: float
+    device_ms: float
+    other_ms: float
+    floor_ms: float
+    ratio: float
+    peak_over_blocks: float | None
+    gb_s: float
+    gb_per_s: float
+    wall_gb_per_s: float
+    peer_rows: int
+    peer_gb_s: float
+    peer_of_copy: float
 
 
-def bench_table(path: Path) -> tuple[str, Part] | None:
-    """What a file tells, and its table; None of a file of another kind.
+class BenchmarkFile(TypedDict, total=False):
+    """The file of a program, with the machine, the data and the results."""
 
-    A file is known by the first word or words of its name: those of the program that wrote it.
+    results: list[BenchmarkResult]
+    device: str
+    torch: str
+    clock: str
+    threads: int
+    gpus: int
+    nodes: int
+    edges: int
+    batches: int
+    rows: int
+    row_bytes: int
+    table_rows: int
+    table_bytes: int
+    ids: int
+    dst: int
+    src: int
+    copy_gb_s: float | None
+    notes: list[str]
+
+
+class PrepareFile(TypedDict):
+    """The file of ``prepare``. ``lines`` has a linear fit by quantity."""
+
+    dataset: str
+    device: str
+    threads: int
+    store: str
+    rounds: int
+    results: list[dict[str, float]]
+    lines: dict[str, dict[str, float]]
+
+
+class TwinResult(TypedDict, total=False):
+    """A generated graph of ``twins``."""
+
+    name: str
+    scale: float
+    edges: int
+    threads: int
+    cpu_graph_s: float
+    cpu_edges_per_s: float
+    cuda_graph_s: float
+    cuda_edges_per_s: float
+
+
+def bench_table(path: Path) -> tuple[str, TextTable] | None:
+    """Description and table of a file; None for a file of no known program.
+
+    The file's name begins with the name of the program that wrote it.
     """
-    for program, told in PROGRAMS.items():
+    for program, table_of in PROGRAMS.items():
         if path.stem == program or path.stem.startswith(f"{program}_"):
-            about, part = told(json.loads(path.read_text(encoding="utf-8")))
-            return f"`python native/bench/{program}.py`: {about}", part
+            about, table = table_of(path.read_text(encoding="utf-8"))
+            return f"`python native/bench/{program}.py`: {about}", table
     return None
 
 
-def _operators(found: Row) -> tuple[str, Part]:
+def _texts(result: Mapping[str, object], keys: Sequence[str]) -> dict[str, str]:
+    """The values of ``keys`` that a result has."""
+    return {key: str(result[key]) for key in keys if key in result}
+
+
+def _operators(text: str) -> tuple[str, TextTable]:
+    file: BenchmarkFile = json.loads(text)
     keys = ("name", "batch", "fanouts", "pick", "rows", "row_bytes", "mode", "dim", "edges")
     lines = []
-    for result in found["results"]:
-        line = {key: str(result[key]) for key in keys if key in result}
+    for result in file["results"]:
+        line = _texts(result, keys)
         line["ms"] = f"{result['wall_ms']:.3f} [{result['p10_ms']:.3f}, {result['p90_ms']:.3f}]"
         line["device ms"] = f"{result['device_ms']:.3f}" if "device_ms" in result else ""
         line["GB/s"] = f"{result['gb_per_s']:.0f}" if "gb_per_s" in result else ""
         lines.append(line)
     about = (
-        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
-        f" {found['edges']} edges. Median and [10 %, 90 %] of the calls."
+        f"{file['device']}, torch {file['torch']}; R-MAT graph of {file['nodes']} nodes and"
+        f" {file['edges']} edges. Median and [10 %, 90 %] of the calls."
     )
-    return about, Part((*keys, "ms", "device ms", "GB/s"), lines)
+    return about, TextTable((*keys, "ms", "device ms", "GB/s"), lines)
 
 
-def _draws(found: Row) -> tuple[str, Part]:
+def _draws(text: str) -> tuple[str, TextTable]:
+    file: BenchmarkFile = json.loads(text)
     keys = ("name", "batch", "fanouts", "pick", "edges")
     lines = []
-    for result in found["results"]:
-        line = {key: str(result[key]) for key in keys}
+    for result in file["results"]:
+        line = _texts(result, keys)
         line["hubs"], line["workers"] = result.get("hubs", ""), result.get("worker", "")
-        over = result.get("peak_over_blocks")
-        line["peak over blocks"] = "" if over is None else f"{over:.2f}"
+        ratio = result.get("peak_over_blocks")
+        line["peak over blocks"] = "" if ratio is None else f"{ratio:.2f}"
         line["ms, in a row"] = f"{result['run_ms']:.3f}" if "run_ms" in result else ""
         line["device ms"] = f"{result['device_ms']:.3f}"
         line["ms, one by one"] = f"{result['wall_ms']:.3f}" if "wall_ms" in result else ""
         lines.append(line)
     about = (
-        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
-        f" {found['edges']} edges, {found['batches']} batches."
+        f"{file['device']}, torch {file['torch']}; R-MAT graph of {file['nodes']} nodes and"
+        f" {file['edges']} edges, {file['batches']} batches."
     )
     heads = (*keys, "hubs", "workers", "ms, in a row", "device ms", "ms, one by one")
-    return about, Part((*heads, "peak over blocks"), lines)
+    return about, TextTable((*heads, "peak over blocks"), lines)
 
 
-def _twins(found: list[Row]) -> tuple[str, Part]:
+def _twins(text: str) -> tuple[str, TextTable]:
+    results: list[TwinResult] = json.loads(text)
     heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
     lines = []
-    for twin in found:
-        line: Row = {key: str(twin[key]) for key in heads[:4]}
-        for side, key in (("CPU", "cpu"), ("GPU", "cuda")):
-            rate = twin.get(f"{key}_edges_per_s")
-            line[side] = time(twin.get(f"{key}_graph_s"))
-            line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
-        lines.append(line)
-    return "Time to make the structure of a twin.", Part(heads, lines)
+    for twin in results:
+        line: dict[str, str] = _texts(twin, heads[:4])
+        timed: Line = {
+            "CPU": time(twin.get("cpu_graph_s")),
+            "CPU M edges/s": _millions(twin.get("cpu_edges_per_s")),
+            "GPU": time(twin.get("cuda_graph_s")),
+            "GPU M edges/s": _millions(twin.get("cuda_edges_per_s")),
+        }
+        lines.append({**line, **timed})
+    return "Time to generate the structure of a twin.", TextTable(heads, lines)
 
 
-def _prepare(found: Row) -> tuple[str, Part]:
-    """A row a size, and below what an edge takes by the line through them."""
+def _millions(rate: float | None) -> str:
+    return "" if rate is None else f"{rate / 1e6:.0f}"
+
+
+def _prepare(text: str) -> tuple[str, TextTable]:
+    file: PrepareFile = json.loads(text)
     times = {"edges, labels, splits": "topology_s", "features": "features_s", "all": "whole_s"}
     sizes = {
         "host's peak": "topology_rss_bytes", "GPU's peak": "gpu_bytes", "stored": "stored_bytes",
-        "features held": "features_bytes",
+        "features in memory": "features_bytes",
     }  # fmt: skip
     lines = []
-    for result in found["results"]:
-        line: Row = {"scale": f"{result['scale']:g}", "edges": f"{result['edges']:,}"}
+    for result in file["results"]:
+        line: dict[str, str | Time] = {
+            "scale": f"{result['scale']:g}",
+            "edges": f"{result['edges']:,}",
+        }
         line |= {head: time(result[key]) for head, key in times.items()}
         line |= {head: binary(result[key]) for head, key in sizes.items()}
         lines.append(line)
-    for words, told in (("ns or B an edge", "per_edge"), ("% off that line", "worst_off_percent")):
-        if fits := found["lines"]:
+    for words, column in (
+        ("ns or B an edge", "per_edge"), ("% off that line", "worst_off_percent"),
+    ):  # fmt: skip
+        if fits := file["lines"]:
             line = {"scale": words}
             for head, key in {**times, **sizes}.items():
-                unit = 1e9 if told == "per_edge" and head in times else 1
-                line[head] = f"{unit * fits[key][told]:.2f}"
+                unit = 1e9 if column == "per_edge" and head in times else 1
+                line[head] = f"{unit * fits[key][column]:.2f}"
             lines.append(line)
     about = (
-        f"{found['dataset']} made anew, {found['device']}, {found['threads']} threads, the store in"
-        f" {'memory' if found['store'] == 'memory' else 'a file system'}; medians of"
-        f" {found['rounds']} rounds, processes' start in them."
+        f"{file['dataset']} prepared anew, {file['device']}, {file['threads']} threads, the store"
+        f" in {'memory' if file['store'] == 'memory' else 'a file system'}; medians of"
+        f" {file['rounds']} rounds, start-up of processes included."
     )
-    return about, Part(("scale", "edges", *times, *sizes), lines)
+    return about, TextTable(("scale", "edges", *times, *sizes), lines)
 
 
-def _memory_io(found: Row) -> tuple[str, Part]:
-    """Of the shapes of a reader the fastest, and the slowest rate."""
-    rated = [r for r in found["results"] if "memory" in r and "gb_per_s" in r]
-    copy = next(r["gb_per_s"] for r in found["results"] if r["way"] == "pinned copy")
+def _memory_io(text: str) -> tuple[str, TextTable]:
+    """The fastest launch shape of each reader, and the slowest rate."""
+    file: BenchmarkFile = json.loads(text)
+    rated = [r for r in file["results"] if "memory" in r and "gb_per_s" in r]
+    copy = next(r["gb_per_s"] for r in file["results"] if r["way"] == "pinned copy")
     keys = ("memory", "window", "way")
     rated.sort(key=lambda r: (r["memory"], r["window"]))  # ways as they were measured
     lines = []
     for (memory, window), rows in groupby(rated, lambda r: (r["memory"], r["window"])):
-        ways: dict[str, list[Row]] = {}
-        for row in rows:
-            ways.setdefault(row["way"], []).append(row)
-        for way, shapes in ways.items():
-            best = max(shapes, key=lambda r: float(r["gb_per_s"]))
-            shape = [f"{k} {best[k]}" for k in ("blocks", "depth", "page_bytes") if best.get(k)]
+        for way, shapes in group_by(rows, lambda r: r["way"]).items():
+            best = max(shapes, key=lambda r: r["gb_per_s"])
             slowest = min(r["gb_per_s"] for r in shapes)
             lines.append({
                 "memory": memory, "window": str(window), "way": way,
                 "ms": f"{best['ms']:.2f}", "share": f"{best['share']:.2f}",
                 "GB/s": f"{best['gb_per_s']:.1f}",
                 "of a copy": f"{best['gb_per_s'] / copy:.2f}",
-                "best shape": ", ".join(shape),
+                "best shape": _shape(best, ("blocks", "depth", "page_bytes")),
                 "shapes": str(len(shapes)) if len(shapes) > 1 else "",
                 "slowest GB/s": f"{slowest:.1f}" if len(shapes) > 1 else "",
             })  # fmt: skip
-    gib = found["table_rows"] * found["row_bytes"] / 2**30
+    gib = file["table_rows"] * file["row_bytes"] / 2**30
     about = (
-        f"{found['device']}, torch {found['torch']}; rows of {found['row_bytes']} B out of"
+        f"{file['device']}, torch {file['torch']}; rows of {file['row_bytes']} B out of"
         f" {gib:.0f} GiB. Rates are of distinct rows, ordering included; medians. A pinned copy of"
         f" a batch's bytes: {copy:.1f} GB/s."
     )
     heads = (*keys, "ms", "share", "GB/s", "of a copy", "best shape", "shapes", "slowest GB/s")
-    return about, Part(heads, lines)
+    return about, TextTable(heads, lines)
 
 
-def _host_gather(found: Row) -> tuple[str, Part]:
+def _host_gather(text: str) -> tuple[str, TextTable]:
+    file: BenchmarkFile = json.loads(text)
     torch_ms = next(
-        (r["wall_ms"] for r in found["results"] if r["name"] == "index_select + pinned copy"), None
+        (r["wall_ms"] for r in file["results"] if r["name"] == "index_select + pinned copy"), None
     )
     lines = []
-    for result in found["results"]:
+    for result in file["results"]:
         line = {"name": result["name"], "ms": f"{result['wall_ms']:.2f}"}
         line["GB/s"] = f"{result['wall_gb_per_s']:.1f}"
         if torch_ms is not None:
             line["over torch's two"] = f"{torch_ms / result['wall_ms']:.2f}"
         lines.append(line)
     about = (
-        f"{found.get('device') or 'no GPU'}, torch {found['torch']}, {found['threads']} threads;"
-        f" {found['rows']} rows of {found['row_bytes']} B out of"
-        f" {found['table_bytes'] / 2**30:.0f} GiB. Medians."
+        f"{file.get('device') or 'no GPU'}, torch {file['torch']}, {file['threads']} threads;"
+        f" {file['rows']} rows of {file['row_bytes']} B out of"
+        f" {file['table_bytes'] / 2**30:.0f} GiB. Medians."
     )
-    return about, Part(("name", "ms", "GB/s", "over torch's two"), lines)
+    return about, TextTable(("name", "ms", "GB/s", "over torch's two"), lines)
 
 
-def _sharded(found: Row) -> tuple[str, Part]:
-    """Of the shapes of a case the fastest, and the slowest rate."""
+def _sharded(text: str) -> tuple[str, TextTable]:
+    """The fastest launch shape of each case, and the slowest rate."""
+    file: BenchmarkFile = json.loads(text)
     lines = []
-    for case, rows in groupby(found["results"], lambda r: str(r["case"])):
+    for case, rows in groupby(file["results"], lambda r: r["case"]):
         shapes = list(rows)
-        best = min(shapes, key=lambda r: float(r["ms"]))
-        shape = [f"{k} {best[k]}" for k in ("depth", "blocks_per_sm") if best.get(k)]
+        best = min(shapes, key=lambda r: r["ms"])
         of_copy = best["peer_of_copy"] if best["peer_rows"] else None
         slowest = min(r["gb_s"] for r in shapes)
         lines.append({
             "case": case, "ms": f"{best['ms']:.3f}", "GB/s": f"{best['gb_s']:.1f}",
             "from peers GB/s": f"{best['peer_gb_s']:.1f}",
             "of a peer copy": "" if of_copy is None else f"{of_copy:.2f}",
-            "best shape": ", ".join(shape),
+            "best shape": _shape(best, ("depth", "blocks_per_sm")),
             "slowest GB/s": f"{slowest:.1f}" if len(shapes) > 1 else "",
         })  # fmt: skip
-    copy = found["copy_gb_s"]
+    copy = file["copy_gb_s"]
     about = (
-        f"{found['gpus']} x {found['device']}, torch {found['torch']}; {found['ids']} rows of"
-        f" {found['row_bytes']} B a call and GPU, all GPUs at once, out of"
-        f" {found['rows'] * found['row_bytes'] / 2**30:.0f} GiB; the slowest GPU's medians."
+        f"{file['gpus']} x {file['device']}, torch {file['torch']}; {file['ids']} rows of"
+        f" {file['row_bytes']} B a call and GPU, all GPUs at once, out of"
+        f" {file['rows'] * file['row_bytes'] / 2**30:.0f} GiB; the slowest GPU's medians."
     )
     if copy is not None:
         about += f" A peer copy, all GPUs at once: {copy:.1f} GB/s into each."
-    about += "".join(f" {note[0].upper()}{note[1:]}." for note in found.get("notes", ()))
+    about += "".join(f" {note[0].upper()}{note[1:]}." for note in file.get("notes", ()))
     heads = ("case", "ms", "GB/s", "from peers GB/s", "of a peer copy", "best shape")
-    return about, Part((*heads, "slowest GB/s"), lines)
+    return about, TextTable((*heads, "slowest GB/s"), lines)
 
 
-def _aggregate(found: Row) -> tuple[str, Part]:
+def _aggregate(text: str) -> tuple[str, TextTable]:
+    file: BenchmarkFile = json.loads(text)
     lines = []
-    for result in found["results"]:
+    for result in file["results"]:
         line = {"name": result["name"], "dim": str(result.get("dim", ""))}
         line |= {"ms": f"{result['ms']:.2f}", "the other's ms": f"{result['other_ms']:.2f}"}
         line["ratio"] = f"{result['ratio']:.2f}"
         line["GB/s"] = f"{result['gb_per_s']:.1f}" if "gb_per_s" in result else ""
         lines.append(line)
     about = (
-        f"torch {found['torch']}, {found['threads']} threads, {found['clock']} clock; a block of"
-        f" {found['dst']} destinations, {found['src']} sources and {found['edges']} edges. The"
-        " other is torch's operator, but where the name says which; medians of calls in turns."
+        f"torch {file['torch']}, {file['threads']} threads, {file['clock']} clock; a block of"
+        f" {file['dst']} destinations, {file['src']} sources and {file['edges']} edges. The"
+        " other is torch's operator unless the name says otherwise; medians of alternating calls."
     )
-    return about, Part(("name", "dim", "ms", "the other's ms", "ratio", "GB/s"), lines)
+    return about, TextTable(("name", "dim", "ms", "the other's ms", "ratio", "GB/s"), lines)
 
 
-def _aggregate_gpu(found: Row) -> tuple[str, Part]:
+def _aggregate_gpu(text: str) -> tuple[str, TextTable]:
+    file: BenchmarkFile = json.loads(text)
     keys = ("what", "name", "dim")
     lines = []
-    for result in found["results"]:
-        line = {key: str(result[key]) for key in keys} | {"ms": f"{result['ms']:.4f}"}
+    for result in file["results"]:
+        line = _texts(result, keys) | {"ms": f"{result['ms']:.4f}"}
         line["floor ms"] = f"{result['floor_ms']:.4f}" if "floor_ms" in result else ""
         lines.append(line)
     about = (
-        f"{found['device']}, torch {found['torch']}. Medians of calls back to back, in turns; the"
-        " floor is that of the bytes that must cross memory, at the rate of a copy."
+        f"{file['device']}, torch {file['torch']}. Medians of alternating calls; the floor is the"
+        " time of a copy of the bytes that must cross memory."
     )
-    return about, Part((*keys, "ms", "floor ms"), lines)
+    return about, TextTable((*keys, "ms", "floor ms"), lines)
 
 
-PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
+def _shape(result: Mapping[str, object], keys: Sequence[str]) -> str:
+    """Parameters of a launch that are not 0."""
+    return ", ".join(f"{key} {result[key]}" for key in keys if result.get(key))
+
+
+PROGRAMS: dict[str, Callable[[str], tuple[str, TextTable]]] = {
     "operators": _operators,
     "draws": _draws,
     "twins": _twins,
@@ -223,6 +325,6 @@ PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
     "memory_io": _memory_io,
     "host_gather": _host_gather,
     "sharded": _sharded,
-    "aggregate_gpu": _aggregate_gpu,  # before what its name begins with
+    "aggregate_gpu": _aggregate_gpu,  # before its prefix
     "aggregate": _aggregate,
 }

@@ -1,42 +1,43 @@
-"""Rows of a run that are one system at several numbers of ranks: strong and weak scaling."""
+"""Rows that are one system at several numbers of ranks: strong and weak scaling."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from gnnbench.analysis.labels import labels
+from gnnbench.schema import CellRow
 
-Row = Mapping[str, Any]
-Series = dict[str, dict[int, Row]]  # by name, then by ranks
+Series = dict[str, dict[int, CellRow]]  # by label and number of ranks
 
 STRONG, WEAK = "strong", "weak"
 SCHEDULE, RANKS, BATCH = "schedule", "ranks", "batch_size"
 
 
-def strong(rows: Sequence[Row]) -> Series:
-    """Measured rows that share their batches and all else but ranks, by name and ranks."""
+def strong(rows: Sequence[CellRow]) -> Series:
+    """Measured rows that differ in their number of ranks only."""
     return _series(rows, lambda row, ranks: row[BATCH])
 
 
-def weak(rows: Sequence[Row]) -> Series:
-    """The same where each rank has as many seeds: a batch of N ranks is N times as large."""
+def weak(rows: Sequence[CellRow]) -> Series:
+    """Measured rows whose batch is proportional to the number of ranks."""
     return _series(rows, lambda row, ranks: row[BATCH] / ranks)
 
 
-def _series(rows: Sequence[Row], kept: Callable[[Row, int], float]) -> Series:
-    """``kept``: what rows of a series have in common beside all that is neither ranks nor batch."""
-    few, alike = [], []  # the rows, and each as if it had one rank
+def _series(rows: Sequence[CellRow], batch_key: Callable[[CellRow, int], float]) -> Series:
+    """Rows of one series have equal ``batch_key``, and settings equal but for ranks and batch."""
+    measured = []
+    with_one_rank: list[dict[str, object]] = []  # labels of these are equal within a series
     for row in rows:
         recipe = json.loads(row["recipe"] or "{}")
         ranks = recipe.get(SCHEDULE, {}).get(RANKS)
         if ranks is None or row["status"] not in ("ok", "unstable"):
             continue
         one = {**recipe, SCHEDULE: {**recipe[SCHEDULE], RANKS: 1}}
-        few.append((ranks, row))
-        alike.append({**row, "recipe": json.dumps(one), BATCH: f"{kept(row, ranks):g}"})
-    named, found = labels(alike), Series()
-    for (ranks, row), one in zip(few, alike, strict=True):
-        found.setdefault(named.of(one), {})[ranks] = row
-    return found
+        measured.append((ranks, row))
+        batch = f"{batch_key(row, ranks):g}"
+        with_one_rank.append({**row, "recipe": json.dumps(one), BATCH: batch})
+    named, series = labels(with_one_rank), Series()
+    for (ranks, row), one_rank in zip(measured, with_one_rank, strict=True):
+        series.setdefault(named.of(one_rank), {})[ranks] = row
+    return series

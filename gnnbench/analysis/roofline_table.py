@@ -1,25 +1,29 @@
-"""The short tables of a roofline: the machine's ceilings, and the kernels below them."""
+"""Tables of a roofline: the machine's measured peaks, and kernels compared with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from gnnbench.analysis.table_layout import Part
+from gnnbench.analysis.reliability import UNRELIABLE_MARK
+from gnnbench.analysis.table_layout import Line, TextTable, nonempty
 from gnnbench.core.units import half_width, percent, significant, time
+from gnnbench.schema import RooflineRow
 
-Row = Mapping[str, Any]
-
-CEILINGS = "Ceilings of this machine"
-KERNELS = "Kernels, from empty caches, below them"
+PEAKS = "Measured peaks of this machine"
+KERNELS = "Kernels, with cold caches, compared with these peaks"
 WORD = 4  # bytes of a single random read
 UNITS = {"flop/s": (1e9, "GFLOP/s"), "B/s": (1e9, "GB/s"), "read/s": (1e6, "M reads/s")}
 
 
-def roofline_tables(rows: Sequence[Row]) -> list[Part]:
-    """One line per ceiling, one per kernel; no table of what there is none of."""
-    parts = [_ceilings(rows), _kernels(rows)]
-    return [part for part in parts if part.lines]
+def roofline_tables(rows: Sequence[RooflineRow]) -> list[TextTable]:
+    """A table of peaks and a table of kernels, each only if it has lines."""
+    peaks = [_peak(row) for row in rows if row["kind"] == "ceiling"]
+    kernels = [_kernel(row) for row in rows if row["kind"] == "kernel"]
+    return [
+        TextTable(nonempty(lines[0], lines), lines, title)
+        for lines, title in ((peaks, PEAKS), (kernels, KERNELS))
+        if lines
+    ]
 
 
 def rate(value: float | None, unit: str) -> str:
@@ -30,59 +34,40 @@ def rate(value: float | None, unit: str) -> str:
     return f"{significant(value / factor)} {words}"
 
 
-def what(row: Row) -> str:
-    """A kernel in words: ``aggregate forward``."""
+def kernel_name(row: RooflineRow) -> str:
+    """The name of a kernel with its direction: ``aggregate forward``."""
     return f"{row['name']} {row['direction']}".rstrip()
 
 
-def _ceilings(rows: Sequence[Row]) -> Part:
-    lines = []
-    for row in rows:
-        if row["kind"] != "ceiling":
-            continue
-        size = f" of {row['row_bytes']} B" if row["row_bytes"] else ""
-        single = row["row_bytes"] == WORD  # told as what it is: reads
-        value = row["value"] / WORD if single else row["value"]
-        lines.append(
-            {
-                "name": f"{row['name']}{size}", "level": row["level"],
-                "holds": _size(row["level_bytes"]), "device": row["device"],
-                "threads": str(row["threads"]),
-                "rate": rate(value, "read/s" if single else row["unit"]), "+-": _half(row),
-                "turn to turn": percent(row["spread"]), "remark": row["remark"],
-            }
-        )  # fmt: skip
-    heads = ["name", "level", "holds", "device", "threads", "rate", "+-", "turn to turn", "remark"]
-    return Part([h for h in heads if any(line[h] for line in lines)], lines, CEILINGS)
+def _peak(row: RooflineRow) -> Line:
+    row_bytes = row["row_bytes"]
+    is_single_read = row_bytes == WORD  # shown as reads per second
+    value = row["value"] / WORD if is_single_read else row["value"]
+    return {
+        "name": row["name"] + (f" of {row_bytes} B" if row_bytes else ""), "level": row["level"],
+        "size": _size(row["level_bytes"]), "device": row["device"], "threads": str(row["threads"]),
+        "rate": rate(value, "read/s" if is_single_read else row["unit"]), "+-": _half(row),
+        "spread": percent(row["spread"]), "remark": row["remark"],
+    }  # fmt: skip
 
 
-def _kernels(rows: Sequence[Row]) -> Part:
-    lines = []
-    for row in rows:
-        if row["kind"] != "kernel":
-            continue
-        intensity = row["intensity"]
-        lines.append(
-            {
-                "cell": row["cell"] + " (?)" * bool(row["doubtful"]), "kernel": what(row),
-                "layer": str(row["layer"] or ""), "width": str(row["width"] or ""),
-                "time": time(row["time_s"]), "rate": rate(row["value"], row["unit"]),
-                "+-": _half(row), "flop/B": "" if intensity is None else f"{intensity:.3g}",
-                "bound": row["bound"], "of bound": percent(row["of_ceiling"]),
-                "L1 hits": percent(row["l1_hit"]), "L2 hits": percent(row["l2_hit"]),
-            }
-        )  # fmt: skip
-    heads = [
-        "cell", "kernel", "layer", "width", "time", "rate", "+-", "flop/B", "bound", "of bound",
-        "L1 hits", "L2 hits",
-    ]  # fmt: skip
-    return Part([h for h in heads if any(line[h] for line in lines)], lines, KERNELS)
+def _kernel(row: RooflineRow) -> Line:
+    intensity = row["intensity"]
+    return {
+        "cell": row["cell"] + f" {UNRELIABLE_MARK}" * bool(row["doubtful"]),
+        "kernel": kernel_name(row),
+        "layer": str(row["layer"] or ""), "width": str(row["width"] or ""),
+        "time": time(row["time_s"]), "rate": rate(row["value"], row["unit"]),
+        "+-": _half(row), "flop/B": "" if intensity is None else f"{intensity:.3g}",
+        "bound": row["bound"], "of bound": percent(row["of_ceiling"]),
+        "L1 hits": percent(row["l1_hit"]), "L2 hits": percent(row["l2_hit"]),
+    }  # fmt: skip
 
 
-def remarks(rows: Sequence[Row]) -> list[str]:
-    """What a reader must know: kernels above their ceilings, and why there are no counters."""
-    found = [
-        f"{row['cell']}: {what(row)}, layer {row['layer']}: {row['doubtful']}"
+def remarks(rows: Sequence[RooflineRow]) -> list[str]:
+    """Kernels above their peaks, and why hardware counters are missing."""
+    unreliable = [
+        f"{row['cell']}: {kernel_name(row)}, layer {row['layer']}: {row['doubtful']}"
         for row in rows
         if row["doubtful"]
     ]
@@ -91,10 +76,10 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         for row in rows
         if (row["counters"] or "").startswith("none")
     )
-    return [*found, *(f"no hardware counters: {reason}" for reason in reasons)]
+    return [*unreliable, *(f"no hardware counters: {reason}" for reason in reasons)]
 
 
-def _half(row: Row) -> str:
+def _half(row: RooflineRow) -> str:
     return half_width(row, "value", ("low", "high"))
 
 

@@ -1,80 +1,77 @@
-"""The short tables of a look inside samples: stages and kernels."""
+"""Tables of sampling profiles: stages and kernels of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from gnnbench.analysis.table_layout import Part
+from gnnbench.analysis.grouping import group_by
+from gnnbench.analysis.table_layout import Line, TextTable, nonempty
 from gnnbench.core.units import significant, time
-from gnnbench.schema import STAGE_NAMES
+from gnnbench.schema import STAGE_NAMES, KernelRow, StageRow
 
-Row = Mapping[str, Any]
-
-LONGEST = 40  # name of a kernel; cuBLAS's have 120 characters
+LONGEST = 40  # letters of a kernel's name; those of cuBLAS have 120
 WHOLE = "batch"
 STAGES = tuple(name for name in STAGE_NAMES if name != WHOLE)
 
-
-TITLE = "Inside a batch: its stages, looked at apart from the timed epochs"
+TITLE = "Stages of a batch, from a separate profiling pass"
 NOTE = (
-    "whole call: one batch sampled by itself, after the timed epochs (ms/batch is of whole epochs,"
-    " and judged); stages are of another pass and need not add up to it"
+    "whole call: one batch sampled alone, after the timed epochs (ms/batch is from whole epochs and"
+    " is the primary metric); stages are from another pass and need not add up to it"
 )
 
 
-def stages_table(stages: Sequence[Row]) -> Part:
-    """One line per cell: each stage's time per batch over all hops, and memory.
+def stages_table(stages: Sequence[StageRow]) -> TextTable:
+    """One line per cell: time per batch of each stage over all hops, and memory.
 
-    Times are the device's where there is one, the host's else.
+    Times are from events on the GPU, or of the host if there are none.
     """
-    names = ("cell", "whole call", *(s.replace("_", " ") for s in STAGES), "memory", "over blocks")
-    lines = []
-    for cell in dict.fromkeys(r["id"] for r in stages):
-        own = [r for r in stages if r["id"] == cell]
-        whole = next(r for r in own if r["stage"] == WHOLE)
-        times = [time(stage_time(own, stage)) for stage in STAGES]
-        extra, times_blocks = whole.get("extra_bytes"), whole.get("extra_ratio")
-        memory = "" if extra is None else f"{significant(extra / 2**20)} MiB"
-        share = "" if times_blocks is None else f"{times_blocks:.2f}"
-        values = (own[0]["cell"], time(_time(whole)), *times, memory, share)
-        lines.append(dict(zip(names, values, strict=True)))
-    return Part([n for n in names if any(line[n] for line in lines)], lines, TITLE, NOTE)
+    lines = [_stage_line(own) for own in group_by(stages, lambda r: r["id"]).values()]
+    return TextTable(nonempty(lines[0] if lines else (), lines), lines, TITLE, NOTE)
 
 
-def stage_time(rows: Sequence[Row], stage: str) -> float | None:
-    """Time of a stage over all hops of one cell, or None where it has no such stage."""
-    found = [_time(r) or 0.0 for r in rows if r["stage"] == stage]
-    return sum(found) if found else None
+def _stage_line(rows: Sequence[StageRow]) -> Line:
+    whole = next(r for r in rows if r["stage"] == WHOLE)
+    extra, ratio = whole.get("extra_bytes"), whole.get("extra_ratio")
+    return {
+        "cell": rows[0]["cell"],
+        "whole call": time(_time(whole)),
+        **{stage.replace("_", " "): time(stage_time(rows, stage)) for stage in STAGES},
+        "memory": "" if extra is None else f"{significant(extra / 2**20)} MiB",
+        "over blocks": "" if ratio is None else f"{ratio:.2f}",
+    }
 
 
-def _time(row: Row) -> float | None:
+def stage_time(rows: Sequence[StageRow], stage: str) -> float | None:
+    """Time of a stage of one cell over all hops; None if the cell has no such stage."""
+    times = [_time(r) or 0.0 for r in rows if r["stage"] == stage]
+    return sum(times) if times else None
+
+
+def _time(row: StageRow) -> float | None:
     device = row.get("device_s")
     return row.get("host_s") if device is None else device
 
 
-def kernels_table(kernels: Sequence[Row], most: int = 3) -> Part:
-    """The longest kernels of each cell; what the GPU does not tell says ``unknown``."""
-    names = ("cell", "kernel", "calls", "device", "grid", "block", "registers", "occupancy")
-    lines = []
-    for cell in dict.fromkeys(r["id"] for r in kernels):
-        for row in [r for r in kernels if r["id"] == cell][:most]:
-            occupancy = row.get("occupancy")
-            values = (
-                row["cell"], _short(row["kernel"]), f"{row['calls']:g}", time(row["device_s"]),
-                row["grid"] or "unknown", row["block"] or "unknown", _known(row.get("registers")),
-                "unknown" if occupancy is None else f"{occupancy:.0%}",
-            )  # fmt: skip
-            lines.append(dict(zip(names, values, strict=True)))
-    return Part(names, lines)
+def kernels_table(kernels: Sequence[KernelRow], most: int = 3) -> TextTable:
+    """The ``most`` longest kernels of each cell. Values that the GPU lacks are ``unknown``."""
+    groups = group_by(kernels, lambda r: r["id"]).values()
+    lines = [_kernel_line(row) for own in groups for row in own[:most]]
+    return TextTable(list(lines[0]) if lines else [], lines)
 
 
-def _known(value: Any) -> str:
-    return "unknown" if value is None else str(value)
+def _kernel_line(row: KernelRow) -> Line:
+    occupancy, registers = row.get("occupancy"), row.get("registers")
+    return {
+        "cell": row["cell"], "kernel": _short(row["kernel"]), "calls": f"{row['calls']:g}",
+        "device": time(row["device_s"]), "grid": row["grid"] or "unknown",
+        "block": row["block"] or "unknown",
+        "registers": "unknown" if registers is None else str(registers),
+        "occupancy": "unknown" if occupancy is None else f"{occupancy:.0%}",
+    }  # fmt: skip
 
 
 def _short(name: str) -> str:
-    """A kernel's name without its arguments and template; the beginning of a very long one."""
+    """A kernel's name without arguments and template; the beginning of a very long one."""
     head = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     for mark in ("<", "("):
         head = head.partition(mark)[0] or head

@@ -1,29 +1,28 @@
-"""How long the cells of a run took to be ready, in a sentence."""
+"""Start-up times of a run, in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.core.units import seconds
-from gnnbench.schema import MetricRow
+from gnnbench.schema import CellRow, MetricRow
 
-Row = Mapping[str, Any]
-
-APART = "from its process to ready for the gate; a framework's own import and locking memory apart"
+DEFINITION = "from process start to the gate, without a framework's import and locking memory"
 
 
-def start_line(rows: Sequence[Row], metrics: Sequence[MetricRow]) -> list[str]:
-    """The quickest and the slowest; nothing where no cell told (rows of ``metrics.csv``)."""
+def startup_line(rows: Sequence[CellRow], metrics: Sequence[MetricRow]) -> list[str]:
+    """The shortest and the longest start-up time; nothing if no cell reports one."""
     known, named = Metrics(metrics), labels(rows)
-    found = [(value, r) for r in rows if (value := known.value(r["id"], "start", m.START))]
-    if not found:
+    reported = [(value, r) for r in rows if (value := known.value(r["id"], "start", m.START))]
+    if not reported:
         return []
-    (least, quick), (most, slow) = (end(found, key=lambda f: f[0]) for end in (min, max))
-    told = seconds(most)
-    if len(found) > 1:
-        told = f"{seconds(least)} ({named.of(quick)}) to {told} ({named.of(slow)})"
-    return [f"a cell's start took {told}, {APART}"]
+    (shortest, first), (longest, last) = (
+        select(reported, key=lambda pair: pair[0]) for select in (min, max)
+    )
+    text = seconds(longest)
+    if len(reported) > 1:
+        text = f"{seconds(shortest)} ({named.of(first)}) to {text} ({named.of(last)})"
+    return [f"start-up: {text}, {DEFINITION}"]

@@ -52,9 +52,9 @@ def compare(
     else:
         say(found.common)
         print()
-        part, remarks = compare_text.part(found), compare_text.remarks(found)
+        part, remarks = compare_text.table(found), compare_text.remarks(found)
         if part.width() > room():
-            part = compare_text.part(found, narrow=True)
+            part = compare_text.table(found, narrow=True)
             remarks = [compare_text.RATIOS, *compare_text.reasons(found), *remarks]
         for cut in part.fitted(room()):
             print_part(cut)

@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from gnnbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gnnbench.analysis.table_layout import Part
+    from gnnbench.analysis.table_layout import TextTable
 
 SHORT = "--json"
 DEPRECATED = ("--csv", "--markdown", "--latex")
@@ -72,7 +72,7 @@ def print_tables(
             print_document(title, _part(rows), form)
 
 
-def print_document(title: str, part: Part, form: str) -> None:
+def print_document(title: str, part: TextTable, form: str) -> None:
     """Print a table as Markdown or LaTeX, with its title above."""
     from gnnbench.core import text as safe
 
@@ -107,14 +107,14 @@ def _plain(value: Any) -> Any:
     return value if number else cell_text(value)
 
 
-def _part(rows: Sequence[Mapping[str, Any]]) -> Part:
-    from gnnbench.analysis.table_layout import Part
+def _part(rows: Sequence[Mapping[str, Any]]) -> TextTable:
+    from gnnbench.analysis.table_layout import TextTable
     from gnnbench.core.console import cell_text
 
-    class Plain(Part):
+    class Plain(TextTable):
         """Only columns of numbers are aligned to the right."""
 
-        def _left(self, head: str) -> bool:
+        def _is_text(self, head: str) -> bool:
             return any(not text[:1].isdigit() for text in self._texts(head)[1:] if text)
 
     lines = [{name: cell_text(value) for name, value in row.items()} for row in rows]

@@ -131,7 +131,7 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
     from gnnbench.core.units import plural
 
     say(table.heading(run.cells))
-    for line in render.above(run):
+    for line in render.warnings(run):
         say(line)
     for found in render.tables(run, different, room()):
         print()

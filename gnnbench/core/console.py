@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from gnnbench.analysis.table_layout import Part
+    from gnnbench.analysis.table_layout import TextTable
 
 COLUMNS = 80  # width of piped output, and of a terminal of unknown width
 NARROWEST = 20  # smallest width assumed for a terminal
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """A value on standard output."""
     import json
 
@@ -25,7 +25,7 @@ def print_json(value: Any) -> None:
     print(text.replace("\x7f", "\\u007f"))  # the only control character that JSON leaves
 
 
-def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()) -> None:
+def print_table(title: str, rows: Sequence[Mapping[str, object]], info: Sequence[str] = ()) -> None:
     """Print rows as a table without empty columns.
 
     Columns of ``info`` move below a table that is too wide, the last one first. If it is still too
@@ -75,7 +75,7 @@ def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]])
         print()
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: object) -> str:
     """A value as table text: lists and keys of mappings joined, None as an empty text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -124,7 +124,7 @@ def say(text: str) -> None:
     print(wrapped(printable(text), room()))
 
 
-def print_part(part: Part) -> None:
+def print_part(part: TextTable) -> None:
     """A table that fits, with its title above and its note below."""
     if part.title:
         say(part.title)

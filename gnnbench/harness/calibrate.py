@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gnnbench.analysis.compare import counts
+from gnnbench.analysis.compare import is_in_statistics
 from gnnbench.config import experiment as definitions
 from gnnbench.config import grid
 from gnnbench.config.overrides import Overrides, as_definition, spelled
@@ -148,7 +148,7 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
             f"no calibration: {len(lives)} of {wish.pairs} pairs count ({doubted[0]}) and --verify"
             f" needs {2 * rule.looks[-1]}; give more --pairs"
         )
-    samples = [s for s in run.samples if counts(s) and s["life"] in lives]
+    samples = [s for s in run.samples if is_in_statistics(s) and s["life"] in lives]
     keys = ["wall_s", *(f"{phase}_time_s" for phase in phases(base.until))]
     series = {key: _round_logs(samples, pair, key) for key in keys}
     known = Calibration(

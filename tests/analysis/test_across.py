@@ -11,7 +11,7 @@ from gnnbench.schema.reader import read_machines
 def test_times_are_the_slowest_rank_s_and_ratios_are_of_one_life():
     (setting,) = multi_machine.settings(run())
     assert multi_machine.where(setting) == "2 machines, 1 Gbit/s"
-    assert setting.times("vanilla", lambda r: r["wall_s"]) == pytest.approx(
+    assert setting.times("vanilla", "wall_s") == pytest.approx(
         {0: 4.0, 1: 4.04, 2: 4.08, 3: 4.12, 4: 4.16}
     )
     found = setting.ratio("vanilla", "hybrid")
@@ -24,12 +24,12 @@ def test_times_are_the_slowest_rank_s_and_ratios_are_of_one_life():
 
 def test_counts_are_of_a_step_and_of_all_ranks():
     (setting,) = multi_machine.settings(run())
-    assert setting.a_step("vanilla", "rounds", over_ranks=False) == 6
-    assert setting.a_step("hybrid", "rounds", over_ranks=False) == 2
-    assert setting.a_step("vanilla", "sampled_edges") == 800
-    assert setting.a_step("vanilla", "features_bytes") == 8000
-    assert setting.a_step("distdgl", "features_bytes") is None
-    assert setting.gap() == 1e-6
+    assert setting.per_step("vanilla", "rounds", over_ranks=False) == 6
+    assert setting.per_step("hybrid", "rounds", over_ranks=False) == 2
+    assert setting.per_step("vanilla", "sampled_edges") == 800
+    assert setting.per_step("vanilla", "features_bytes") == 8000
+    assert setting.per_step("distdgl", "features_bytes") is None
+    assert setting.loss_gap() == 1e-6
 
 
 def test_settings_are_apart_by_machines_and_link():
@@ -45,7 +45,7 @@ def test_a_setting_for_counts_alone_has_no_times():
     rows = run() + run(lives=1, hops=1, fanouts="3", warmup=True)
     assert (
         len(multi_machine.settings(rows)) == 2
-        and len(multi_machine.timed(multi_machine.settings(rows))) == 1
+        and len(multi_machine.with_times(multi_machine.settings(rows))) == 1
     )
     times, counts, rounds = multi_machine.tables(rows)
     assert [line["name"] for line in times.lines] == ["vanilla", "hybrid", "distdgl"]
@@ -61,10 +61,10 @@ def test_a_setting_for_counts_alone_has_no_times():
 def test_noise_is_a_share_of_lives():
     rows = run()
     (setting,) = multi_machine.settings(rows)
-    assert setting.noisy() == 0
+    assert setting.noisy_share() == 0
     for row in rows:
         row["others_cores"] = 0.5 if row["life"] == 0 else 0.0
-    assert setting.noisy() == pytest.approx(0.2)
+    assert setting.noisy_share() == pytest.approx(0.2)
 
 
 def test_a_run_is_read_back_with_its_remarks(tmp_path):
@@ -83,9 +83,9 @@ def test_a_run_is_read_back_with_its_remarks(tmp_path):
         "A copy between two machines at 1 Gbit/s came to 0.950 [0.950, 0.950] Gbit/s of payload"
         " (5 copies).",
         "Losses of hybrid and vanilla differ by 1e-06 at most, step by step; those of gnnbench's"
-        " lives by 0.5.",
-        "2 machines: DistDGL's batches have +1.00 % [-1.00, +3.00] edges against gnnbench's (9 and"
-        " 8 batches).",
+        " trials by 0.5.",
+        "2 machines: DistDGL's batches have +1.00 % [-1.00, +3.00] edges compared with gnnbench's"
+        " (9 and 8 batches).",
         "2 machines: DGL's METIS cuts 1,000 of 4,000 edges.",
     ]
     with pytest.raises(UsageError, match=r"holds no machines\.csv"):

@@ -101,7 +101,7 @@ def test_times_of_two_days_are_no_evidence(tmp_path):
 
 @pytest.mark.parametrize("changes,ratios,words", [
     ({}, RATIOS[:4], "fewer than 5 pairs: 5 in A, 4 in B"),
-    ({"doubtful": "a neighbour"}, RATIOS, "in doubt in B"),
+    ({"doubtful": "a neighbour"}, RATIOS, "unreliable in B"),
     ({"reference": "other"}, RATIOS, "its reference is r in A, other in B"),
 ])  # fmt: skip
 def test_what_is_not_judged_says_why(tmp_path, changes, ratios, words):

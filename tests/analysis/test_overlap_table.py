@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gnnbench.analysis import metrics as m
-from gnnbench.analysis.overlap_table import overlap_table
+from gnnbench.analysis.metric_tables import OVERLAP
 
 ROW = {
     "dataset": "d", "until": "compute", "model": "gcn", "device": "cuda", "system": "baseline",
@@ -36,7 +36,7 @@ def told(name, slowed=(1.0, 1.25, 1.5)):
 
 def test_a_cell_that_overlaps_stands_beside_its_bound():
     rows = [cell("a", "serial", 0.0), cell("b", "prefetch"), cell("c", "prefetch", hidden=16)]
-    part = overlap_table(rows, [*told("a"), *told("b")])
+    part = OVERLAP.table(rows, [*told("a"), *told("b")])
     assert tuple(part.heads) == (
         "hidden", "system", "epoch", "bound", "of bound", "sample", "memory IO", "compute",
     )  # fmt: skip
@@ -53,7 +53,7 @@ def test_a_floor_stands_beside_the_bound_where_one_is_known():
     """Of a foreign sampler the floor alone may be."""
     rows = [cell("a", "prefetch"), cell("b", "prefetch", hidden=16), cell("c", "serial", 0.0)]
     floors = [m.metric(name, m.EPOCH, m.FLOOR, 0.5) for name in "bc"]
-    part = overlap_table(rows, [*told("a"), *floors])
+    part = OVERLAP.table(rows, [*told("a"), *floors])
     assert tuple(part.heads[2:5]) == ("epoch", "bound", "floor")
     assert [(line["bound"], line["floor"]) for line in part.lines] == [
         ("2.00 s", ""),
@@ -62,7 +62,7 @@ def test_a_floor_stands_beside_the_bound_where_one_is_known():
 
 
 def test_a_phase_that_is_not_run_has_no_column():
-    part = overlap_table([cell("a", "prefetch", until="memory_io")], told("a", (1.0, 1.2)))
+    part = OVERLAP.table([cell("a", "prefetch", until="memory_io")], told("a", (1.0, 1.2)))
     assert tuple(part.heads[-2:]) == ("sample", "memory IO")
 
 
@@ -76,4 +76,4 @@ def test_a_phase_that_is_not_run_has_no_column():
     ],
 )
 def test_without_overlap_or_a_bound_there_are_no_lines(rows, metrics):
-    assert overlap_table(rows, metrics).lines == []
+    assert OVERLAP.table(rows, metrics).lines == []

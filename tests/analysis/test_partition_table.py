@@ -3,7 +3,7 @@
 import json
 
 from gnnbench.analysis import metrics as m
-from gnnbench.analysis.partition_table import partition_table
+from gnnbench.analysis.metric_tables import PARTITIONS
 from gnnbench.core import counters
 
 ROW = {
@@ -38,9 +38,9 @@ def told(ident, rounds):
 
 def test_a_partition_has_its_quality_rounds_and_bytes():
     rows = [{**ROW, "id": "s", "recipe": "{}"}, cell("vanilla"), cell("hybrid")]
-    part = partition_table(rows, [*told("vanilla", 24), *told("hybrid", 8)])
+    part = PARTITIONS.table(rows, [*told("vanilla", 24), *told("hybrid", 8)])
     common = {
-        "made in": "1.50 s", "edges cut": "1,234", "of all": "12.5%", "nodes": "1.030",
+        "partitioning": "1.50 s", "edges cut": "1,234", "of all": "12.5%", "nodes": "1.030",
         "edges": "1.250", "training": "1.000", "features sent": "5", "gradients": "0.7",
     }  # fmt: skip
     assert part.lines == [
@@ -56,4 +56,4 @@ def test_a_partition_has_its_quality_rounds_and_bytes():
 
 
 def test_without_partitions_there_is_no_line():
-    assert partition_table([{**ROW, "id": "s", "recipe": "{}"}], []).lines == []
+    assert PARTITIONS.table([{**ROW, "id": "s", "recipe": "{}"}], []).lines == []

@@ -19,7 +19,7 @@ def row(ranks, batch, judged_s, **values):
 
 
 def told(rows):
-    return [[line[head] for head in list(line)] for line in scaling_table(rows, []).lines]
+    return [[line[head] for head in list(line)] for line in scaling_table(rows).lines]
 
 
 def test_strong_and_weak_scaling_share_the_row_of_one_rank():

@@ -9,6 +9,7 @@ import pytest
 from gnnbench.analysis import render
 from gnnbench.analysis.summary import MOST, winners
 from gnnbench.schema import CELLS, VERSION, reader, writer
+from gnnbench.schema.run_record import RunRecord
 
 BASE = {
     "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu", "status": "ok",
@@ -41,7 +42,7 @@ OTHER = "different"
         (
             [held("fast", 2.0, "faster"), held("wild", 9.0, "unclear"), held("slow", 0.5)],
             "fastest of 4 compared by wall time: fast, 2.00x as fast as baseline [1.75, 2.25]; not"
-            " told apart from it: wild",
+            " distinguishable from it: wild",
         ),
         (
             [held("a", 0.5, "slower"), held("b", 0.75, "slower")],
@@ -54,8 +55,8 @@ OTHER = "different"
         ),
         (
             [held("a", 1.5, doubtful="busy")],
-            "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], in"
-            " doubt",
+            "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
+            " unreliable",
         ),
         (
             [
@@ -64,7 +65,7 @@ OTHER = "different"
                 held("c", 8.0, status="unstable"),
             ],
             "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
-            " compared: b (in doubt), c (in doubt)",
+            " compared: b (unreliable), c (unreliable)",
         ),
         (
             [held("a", 2.0, "faster"), lost("x", status="oom_host"), lost("y", work_class=OTHER)],
@@ -108,7 +109,7 @@ def test_references_of_one_system_are_told_apart():
 @pytest.mark.parametrize(
     "rows,words",
     [
-        ([REFERENCE], "no winner: nothing stood beside the reference, so there is no ratio"),
+        ([REFERENCE], "no winner: nothing was compared with the reference, so there is no ratio"),
         (
             [{**REFERENCE, "judged_s": None, "status": "oom_host"}, lost("x")],
             "no winner: the reference, baseline, has no result (oom_host)",
@@ -116,7 +117,7 @@ def test_references_of_one_system_are_told_apart():
         ([lost("x")], "no winner: the reference, baseline, has no result (it was not measured)"),
         (
             [{**lost("x"), "reference_id": ""}],
-            "no winner: no row ran beside a reference, so there is no ratio",
+            "no winner: no row has a reference, so there is no ratio",
         ),
     ],
 )
@@ -129,10 +130,11 @@ BUSY = {"foreign_s": 10.0, "foreign_cpu_s": 15.0, "seconds": 20.0, "cpu_s": {"cc
 
 def test_busy_programs_are_named_once_above_the_table(run):
     assert render.busy(run) == []  # of a run that did not look
-    quiet = replace(run, record={"busy": {**dict.fromkeys(BUSY, 0.0), "cpu_s": {}}})
+    idle = {**dict.fromkeys(BUSY, 0.0), "cpu_s": {}}
+    quiet = replace(run, record=RunRecord.model_validate({"busy": idle}))
     assert render.busy(quiet) == []
     line = "other programs used 1.5 cores in the disturbed rounds: cc1plus (1.4)"
-    disturbed = replace(run, record={"busy": BUSY})
+    disturbed = replace(run, record=RunRecord.model_validate({"busy": BUSY}))
     assert render.busy(disturbed) == [line]
     assert render.markdown(disturbed).splitlines()[2] == f"{line}."
 
@@ -173,7 +175,7 @@ def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for
 
 def test_what_was_set_for_all_rows_is_told_again(run):
     notes = ["baseline runs with sampler=fused-map", "a note of the moment"]
-    run = replace(run, record={"notes": notes})
+    run = replace(run, record=RunRecord(notes=notes))
     assert render.remarks(run, False)[0] == "baseline runs with sampler=fused-map"
     assert "- baseline runs with sampler=fused-map" in render.markdown(run).splitlines()
     assert "of the moment" not in render.markdown(run)

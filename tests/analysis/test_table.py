@@ -5,7 +5,7 @@ from rich.console import Console
 
 from gnnbench.analysis import metrics, sample_tables
 from gnnbench.analysis.row_remarks import ratio_lines, remarks
-from gnnbench.analysis.table import heading, parts
+from gnnbench.analysis.table import heading, main_tables
 from gnnbench.core.counters import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE, WINDOW_BYTES
 from gnnbench.core.units import seconds
 
@@ -60,9 +60,9 @@ def show(found, width=250):
 
 
 def test_different_work_has_no_ratio_unless_asked_for():
-    text = show(parts([ROW], PER))
+    text = show(main_tables([ROW], PER))
     assert "different" in text and "x/edge" not in text
-    text = show(parts([ROW], PER, different=True))
+    text = show(main_tables([ROW], PER, different=True))
     assert "0.50x/edge 0.25x/batch" in text and "0.40x/edge 0.20x/batch" in text
     assert any("--show-different" in r for r in remarks([ROW]))
     assert not any("--show-different" in r for r in remarks([ROW], different=True))
@@ -71,7 +71,7 @@ def test_different_work_has_no_ratio_unless_asked_for():
 def test_equal_work_shows_the_ratio_and_its_interval():
     row = {**ROW, "work_class": "equivalent", "ratio": 1.5, "ratio_ci_low": 1.4,
            "ratio_ci_high": 1.6, "verdict": "faster"}  # fmt: skip
-    text = show(parts([row, FAILED], []))
+    text = show(main_tables([row, FAILED], []))
     assert "1.50x [1.40, 1.60]" in text and "5.0%" in text
     assert "crash" in text
 
@@ -81,11 +81,11 @@ def test_equal_work_shows_the_ratio_and_its_interval():
 )
 def test_rows_that_differ_read_different_and_say_only_that(axis, other):
     first, second = ROW, {**ROW, "id": "q", axis: other}
-    head, one, two = show(parts([first, second], [])).splitlines()[:3]
+    head, one, two = show(main_tables([first, second], [])).splitlines()[:3]
     assert head.split()[0] == axis and one != two
     assert (one.split()[0], two.split()[0]) == (str(ROW[axis]), str(other))
     assert str(ROW["fanouts"]) in heading([first, second]) or axis == "fanouts"
-    assert "15/10/5" not in show(parts([first, first], []))
+    assert "15/10/5" not in show(main_tables([first, first], []))
 
 
 def test_settings_that_vary_stand_beside_their_system():
@@ -93,21 +93,21 @@ def test_settings_that_vary_stand_beside_their_system():
         {**ROW, "id": name, "recipe": json.dumps({"sampler": {"name": name}, "dtype": "float32"})}
         for name in ("hop-by-hop", "fused-map")
     ]
-    text = show(parts(rows, []))
+    text = show(main_tables(rows, []))
     assert "pyg sampler=hop-by-hop" in text and "pyg sampler=fused-map" in text
     assert "float32" not in text
 
 
 def test_time_per_batch_and_rate_of_samplers():
     lost = {**SAMPLING, "id": "l", "status": "crash", "judged_s": None}
-    text = show(parts([SAMPLING, lost], DEVICE))
+    text = show(main_tables([SAMPLING, lost], DEVICE))
     assert "crash" in text
     for expected in ("0.200 ", "0.180 ", "6250", "1.0%", "2.00x [1.90, 2.10]", "identical"):
         assert expected in text, expected
 
 
 def test_epochs_that_go_other_ways_have_tables_of_their_own():
-    found = parts([ROW, SAMPLING], [])
+    found = main_tables([ROW, SAMPLING], [])
     heads = [part.heads for part in found]
     assert "ms/batch" in heads[0] and "compute" in heads[1]
     assert all("until" in head for head in heads)
@@ -136,7 +136,7 @@ def test_narrow_tables_hold_everything_in_eighty_columns():
               "ratio_ci_high": 10.6, "doubtful": "x"}  # fmt: skip
     rows = [reference, system, {**FAILED, "status": "missing_dep"}]
     rows += [{**r, "id": r["id"] + "2", "fanouts": "5/5"} for r in rows[:2]]
-    text = show([cut for part in parts(rows, [], narrow=True) for cut in part.fitted(80)], 80)
+    text = show([cut for part in main_tables(rows, [], narrow=True) for cut in part.fitted(80)], 80)
     assert "…" not in text and max(map(len, text.splitlines())) <= 80
     for expected in ("fanouts 15/10/5", "fanouts 5/5", "baseline", "missing_dep", "2.00 s",
                      "400 ms", "equivalent", "slower"):  # fmt: skip
@@ -222,9 +222,9 @@ def test_what_stores_had_already_is_told_beside_their_times():
         metrics.metric("p", "features", FEATURE_BYTES, 900, where="host"),
         metrics.metric("p", "order", MATCH_DEGREE, 0.714),
     ]
-    told = show(parts([reads], known))
+    told = show(main_tables([reads], known))
     assert "hits" in told and "25.0%" in told and "75.0%" in told and "71.4%" in told
-    plain = show(parts([reads], [known[2]]))
+    plain = show(main_tables([reads], [known[2]]))
     assert not any(head in plain for head in ("hits", "match degree", "rows loaded"))
 
 
@@ -235,9 +235,9 @@ def test_what_stores_take_of_memory_is_told_beside_their_times():
         metrics.metric("p", "features", WINDOW_BYTES, 2_345_600_000),
         metrics.metric("p", "epoch", metrics.PEAK_ALLOC, 9_876_500_000),
     ]
-    ((here,), (there,)) = (parts([{**reads, "device": d}], known) for d in ("cpu", "cuda"))
+    ((here,), (there,)) = (main_tables([{**reads, "device": d}], known) for d in ("cpu", "cuda"))
     assert here.lines[0]["window GB"] == there.lines[0]["window GB"] == "2.35"
     assert there.lines[0]["peak GB"] == "9.88" and "peak GB" in there.heads
     assert "window GB" in here.heads and "peak GB" not in here.heads
-    (plain,) = parts([reads], known[1:])
+    (plain,) = main_tables([reads], known[1:])
     assert "window GB" not in plain.heads

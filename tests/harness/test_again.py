@@ -3,7 +3,7 @@
 import pytest
 from fakes import by_system
 
-from gnnbench.analysis.compare import counts
+from gnnbench.analysis.compare import is_in_statistics
 from gnnbench.core.errors import UsageError
 from gnnbench.harness.journal import RunJournal
 from gnnbench.measure import throttle
@@ -29,7 +29,7 @@ def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
     assert rows["slow"] == by_system(first)["slow"]
     run = reader.read(last.folder)
     assert {s["life"] for s in run.samples if s["system"] == "slow"} == {0, 1}
-    counted = [s for s in run.samples if counts(s)]
+    counted = [s for s in run.samples if is_in_statistics(s)]
     assert {r["system"]: r["n"] for r in run.cells} == {
         name: sum(s["system"] == name for s in counted) for name in ("fake", "slow", "fragile")
     }
@@ -39,7 +39,7 @@ def lives(outcome, system):
     """Which lives of a system count, by pair."""
     run = reader.read(outcome.folder)
     return sorted(
-        {(s["pair"], s["life"]) for s in run.samples if s["system"] == system and counts(s)}
+        {(s["pair"], s["life"]) for s in run.samples if s["system"] == system and is_in_statistics(s)}
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots.bandwidth import figure
-from gnnbench.analysis.table import parts
+from gnnbench.analysis.table import main_tables
 from gnnbench.config.overrides import Overrides
 from gnnbench.core.counters import COPY_TIME, FEATURE_BYTES
 from gnnbench.core.errors import UsageError
@@ -47,7 +47,7 @@ def test_rows_and_copies_are_told_of_every_cell(systems, tmp_path, observer):
         }  # fmt: skip
         assert known.value(row["id"], "sample", m.SPEEDUP) is None
     assert {r["work_class"] for r in run.cells if r["verdict"] != "reference"} == {"identical"}
-    (part,) = parts(run.cells, run.metrics)
+    (part,) = main_tables(run.cells, run.metrics)
     assert {"GB/s", "of copy"} <= set(part.heads) and "sample speed-up" not in part.heads
     assert all(line["of copy"].endswith("%") for line in part.lines)
     assert len(figure(run).axes) == 2

@@ -39,7 +39,7 @@ def test_ratios_of_a_busy_machine_are_marked(busy, launch):
     run = reader.read(outcome.folder)
     (line,) = render.busy(run)
     assert re.match(r"other programs used [0-9.]+ cores in the disturbed rounds: .*sh \(", line)
-    (part,) = table.parts(run.cells, run.metrics)
+    (part,) = table.main_tables(run.cells, run.metrics)
     (told,) = [line for line in part.lines if line["system"].startswith("slow")]
     assert told["system"].endswith("(?)")
     assert re.fullmatch(r"[0-9.]+x \[.*\] \(\?\)", told["speed-up"])

@@ -12,7 +12,7 @@ import pytest
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import convergence as figures
-from gnnbench.analysis.table import parts
+from gnnbench.analysis.table import main_tables
 from gnnbench.config import experiment as ex
 from gnnbench.config.grid import expand
 from gnnbench.config.overrides import Overrides
@@ -243,7 +243,7 @@ def test_a_run_of_the_definition(tmp_path, observer):
         curves.append([(p["loss"], p["val_accuracy"], p["test_accuracy"]) for p in points])
     # The same draws of the same epochs: they learn the same to rounding.
     assert curves[0] == [pytest.approx(point, abs=2e-3) for point in curves[1]]
-    (part,) = parts(run.cells, run.metrics)
+    (part,) = main_tables(run.cells, run.metrics)
     assert {"validation", "test", "to accuracy"} <= set(part.heads)
     assert len(figures.figure(run).axes) == 2
     with (run.path / "convergence.csv").open() as file:

@@ -72,6 +72,6 @@ def test_the_more_batches_a_store_keeps_the_fewer_rows_it_loads(outcome):
     assert 0 < over_cache < eight
     bytes_of = list(held.values())
     assert bytes_of[:2] == [None, None] and 0 < bytes_of[2] < bytes_of[4]
-    (part,) = table.parts(run.cells, run.metrics)
+    (part,) = table.main_tables(run.cells, run.metrics)
     assert {"memory IO", "rows loaded", "window GB", "speed-up"} <= set(part.heads)
     assert [bool(line["window GB"]) for line in part.lines] == [False, False, True, True, True]

@@ -204,9 +204,9 @@ def test_tables_for_people(rows_of):
         "fma", "copy", "read", "read", "rows of 4 B", "rows of 64 B",
     ]  # fmt: skip
     assert above.lines[4]["rate"] == "0.0000200 M reads/s"
-    assert above.lines[3]["holds"] == "9 MiB"
+    assert above.lines[3]["size"] == "9 MiB"
     assert (
-        above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
+        above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["spread"] == "10.0%"
     )
     first, second = below.lines
     assert (first["kernel"], first["layer"], first["width"]) == ("aggregate forward", "1", "16")

@@ -7,7 +7,7 @@ import pytest
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.analysis.overlap_table import overlap_table
+from gnnbench.analysis.metric_tables import OVERLAP
 from gnnbench.analysis.plots import schedules
 from gnnbench.config.overrides import Overrides
 from gnnbench.harness import campaign
@@ -43,7 +43,7 @@ def test_every_schedule_has_a_bound_and_one_that_overlaps_a_line(tmp_path, obser
         ):
             right = statistics.median(s[key] for s in own) / (batches * alone)
             assert known.value(row["id"], stage, what) == pytest.approx(right)
-    (line,) = overlap_table(run.cells, run.metrics).lines
+    (line,) = OVERLAP.table(run.cells, run.metrics).lines
     assert line["system"].endswith("schedule=prefetch")
     assert len(schedules.figure(run).axes) == 1
 

@@ -20,7 +20,7 @@ WORDS = {"sample_s": "sampling", "features_s": "features", "rest": "training"}
 
 def figure(run: Run) -> Figure:
     """A panel of times for each setting, and one of bytes sent on all links in a step."""
-    found = multi_machine.timed(multi_machine.settings(run.machines))
+    found = multi_machine.with_times(multi_machine.settings(run.machines))
     figure, axes = panels(len(found) + 1, 3.2, most=len(found) + 1)
     for ax, setting in zip(axes, found, strict=False):
         _times(ax, setting)
@@ -34,7 +34,7 @@ def figure(run: Run) -> Figure:
     axes[0].legend(fontsize=8, frameon=False)
     _bytes(axes[-1], found)
     first = found[0]
-    noisy = any(setting.noisy() for setting in found)
+    noisy = any(setting.noisy_share() for setting in found)
     figure.suptitle(
         f"{first.dataset}, fanouts {first.fanouts}, batch {first.batch_size} a rank, hidden"
         f" {first.hidden}: machines emulated, cores shared"
@@ -47,7 +47,7 @@ def figure(run: Run) -> Figure:
 
 def _times(ax: Axes, setting: Setting) -> None:
     names = [name for name in NAMES if setting.of(name)]
-    alpha = PALE if setting.noisy() else None
+    alpha = PALE if setting.noisy_share() else None
     for x, name in enumerate(names):
         whole = setting.time(name, "wall_s")
         base = 0.0
@@ -73,7 +73,7 @@ def _bytes(ax: Axes, found: list[Setting]) -> None:
     one = [setting for setting in found if setting.rate_gbit_s == max(rates)]
     width = 0.8 / len(NAMES)
     for place, (name, words) in enumerate(NAMES.items()):
-        sizes = [(setting.a_step(name, "link_sent_bytes") or 0.0) / 1e6 for setting in one]
+        sizes = [(setting.per_step(name, "link_sent_bytes") or 0.0) / 1e6 for setting in one]
         at = [x + (place - 1.5) * width for x in range(len(one))]
         ax.bar(at, sizes, width, label=words.replace("\n", " "), color=PALETTE[place + 3])
     ax.set_xticks(range(len(one)), [f"{setting.machines} machines" for setting in one])

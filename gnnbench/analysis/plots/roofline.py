@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.plots import style
-from gnnbench.analysis.roofline_table import what
+from gnnbench.analysis.roofline_table import kernel_name
 from gnnbench.schema.reader import Run
 
 Row = Mapping[str, Any]
@@ -174,4 +174,4 @@ def _times(ax: Axes, rows: Sequence[Row], who: list[str]) -> None:
 
 
 def _place(row: Row) -> str:
-    return what(row) if not row["layer"] else f"{what(row)}\n{row['work']}"
+    return kernel_name(row) if not row["layer"] else f"{kernel_name(row)}\n{row['work']}"

@@ -19,7 +19,7 @@ def show(folder: Path) -> None:
         print_part(part)
     for line in multi_machine.remarks(run):
         print(line)
-    if not multi_machine.timed(multi_machine.settings(run.machines)):
+    if not multi_machine.with_times(multi_machine.settings(run.machines)):
         return  # nothing to draw
     figures = folder / "figures"
     ensure_folder(figures)

@@ -83,9 +83,9 @@ def test_a_failed_life_is_rows_and_runs_again(lives, tmp_path):
     assert all(row["reason"] and not row["wall_s"] for row in failed)
     read = read_machines(out)
     assert len(read.machines) + 6 == len(table(out)) and len(read.failed_lives) == 6
-    assert len(multi_machine.timed(multi_machine.settings(read.machines))) == 2
+    assert len(multi_machine.with_times(multi_machine.settings(read.machines))) == 2
     told = " ".join(multi_machine.remarks(read))
-    assert "Life 1 of hybrid (2 machines, 10 Gbit/s) failed, crash: machine 2 ended by" in told
+    assert "Trial 1 of hybrid (2 machines, 10 Gbit/s) failed, crash: machine 2 ended by" in told
     wrong.clear()
     run.clear()
     compare(WHAT, out, quiet, resume=True)

@@ -85,8 +85,8 @@ def test_the_comparison_has_all_systems_with_equal_losses_and_bytes_on_links(tmp
     assert network.namespaces(NAME) == []
     (setting,) = multi_machine.settings(read_machines(out).machines)
     assert {r["system"] for r in setting.rows} == set(multi_machine.SYSTEMS)
-    assert setting.gap() <= multi_machine.MOST_GAP
-    rounds = {s: setting.a_step(s, "rounds", over_ranks=False) for s in multi_machine.SYSTEMS[:3]}
+    assert setting.loss_gap() <= multi_machine.MOST_GAP
+    rounds = {s: setting.per_step(s, "rounds", over_ranks=False) for s in multi_machine.SYSTEMS[:3]}
     assert rounds == {"vanilla": 4, "hybrid": 2, "hybrid-fused": 2}
     for row in setting.rows:
         assert row["steps"] == (1 if row["warmup"] else 2) and row["seeds"] == 128 * row["steps"]
