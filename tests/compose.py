@@ -9,19 +9,25 @@ import torch
 
 from gnnbench.core.cell import Cell, Until
 from gnnbench.measure.timeline import Timeline
+from gnnbench.models.kinds import MODELS
 from gnnbench.pipelines.threads import NAME
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.runner import SystemRunner
 
 SYSTEMS = ["baseline", "dgl", "fastsample", "pgsampler", "pyg", "pyg-native-sampler"]
+# Every kind of layers with every model; systems that share them with one model each.
+TRAINED = [
+    *((name, model) for name in ("baseline", "dgl", "pyg") for model in sorted(MODELS)),
+    ("fastsample", "graphsage"), ("pgsampler", "gin"), ("pyg-native-sampler", "gat"),
+]  # fmt: skip
 
 
 def make(graph, system="baseline", settings=None, until="compute", setup=True, **changes):
     """A composed system of a name and its settings by path, on the CPU; skipped if not here."""
     named = find(system)
     goes = Until.of(until)
-    found = named.resolved(settings or {}, changes.get("device", "cpu"), goes)
-    assert not found.unsupported, found.unsupported
+    resolved = named.resolved(settings or {}, changes.get("device", "cpu"), goes)
+    assert not resolved.unsupported, resolved.unsupported
     values = {
         "model": "gcn" if goes is Until.COMPUTE else "",
         "batch_size": 64,
@@ -30,7 +36,7 @@ def make(graph, system="baseline", settings=None, until="compute", setup=True, *
         "seed": 3,
         **changes,
     }
-    cell = Cell("test", system, graph.name, until=until, recipe=found.recipe, **values)
+    cell = Cell("test", system, graph.name, until=until, recipe=resolved.recipe, **values)
     composed = named.build(cell, graph)
     assert isinstance(composed, SystemRunner)
     if missing := composed.recipe.missing(cell.device, goes):
@@ -64,9 +70,9 @@ def run_alike(system, plain, epoch):
     return ours, theirs
 
 
-def lives(system, epochs=3, but=()):
+def run_epochs(system, epochs=3, but=()):
     """Losses of every batch, counts but those of some names, and the parameters' norm by epoch."""
-    found = []
+    results = []
     for epoch in range(epochs):
         if system.recipe.features.foresees:
             system.foresee(epoch)
@@ -75,8 +81,8 @@ def lives(system, epochs=3, but=()):
         report = system.audit(epoch)
         assert report.ok, report.reason
         counts = {key: n for key, n in counted(report).items() if key[1] not in but}
-        found.append((losses, counts, report.param_norm, report.param_moved))
-    return found
+        results.append((losses, counts, report.param_norm, report.param_moved))
+    return results
 
 
 def assert_no_thread_is_left():

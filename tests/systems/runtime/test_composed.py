@@ -2,17 +2,15 @@
 
 import pytest
 import torch
-from compose import SYSTEMS, counted, make, run, timed
+from compose import SYSTEMS, TRAINED, counted, make, run, timed
 
 from gnnbench.core.cell import phases
-from gnnbench.models.kinds import MODELS
 from gnnbench.sampling.stage import SamplerStage
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name,model", TRAINED)
 def test_gate_passes_and_epochs_train(name, model, small_graph):
     system = make(small_graph, name, model=model, learning_rate=0.02)
     report = system.check()
