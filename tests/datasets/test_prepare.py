@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -309,14 +308,6 @@ def test_real_computers(real_data: Path, root: Path, monkeypatch: pytest.MonkeyP
         row = slice(raw["feat_indptr"][7], raw["feat_indptr"][8])
         assert np.flatnonzero(graph.features[7]).tolist() == sorted(raw["feat_indices"][row])
     assert verify("amazon_computers").ok
-
-
-def test_real_physics(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
-    graph = load_dataset("physics")
-    assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (34_493, 495_924, 8415)
-    assert graph.meta["symmetric"] is True
-    shutil.rmtree(root)  # 1.2 GB
 
 
 def test_twin(root: Path) -> None:

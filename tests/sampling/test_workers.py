@@ -1,4 +1,4 @@
-"""Every sampler in loader workers that start with nothing of their parent's: spawn, forkserver."""
+"""Every sampler in loader workers that inherit nothing from their parent: spawn, forkserver."""
 
 import multiprocessing
 from multiprocessing.reduction import ForkingPickler
@@ -35,25 +35,26 @@ def store(graph, folder):
     )  # fmt: skip
 
 
-def sent(thing):
-    """What another process gets; this one plays its part, which keeps shared memory shared."""
-    return ForkingPickler.loads(bytes(ForkingPickler.dumps(thing)))
+def sent(value):
+    """Send an object as to another process; this process receives it."""
+    return ForkingPickler.loads(bytes(ForkingPickler.dumps(value)))
 
 
-# A spawned process imports torch and a framework, for seconds: one process and one sampler show
-# that it can. The two workers of a server, which take turns, have nothing of this process either,
-# and import their sampler themselves.
-STARTS = [("spawn", NAMES[0], True)]
-STARTS += [("forkserver", name, stored) for name in NAMES for stored in (False, True)]
+# A spawned process imports torch and a framework for seconds: one sampler suffices. Workers of a
+# fork server inherit nothing either, and import their sampler themselves. PyG's and DGL's
+# workers get each sampler with a stored graph and with tensors, in turn.
+FORKSERVER = [("forkserver", name, nth % 2 == 0) for nth, name in enumerate(NAMES)]
+PYG_STARTS = [("spawn", NAMES[0], True), *FORKSERVER]
+DGL_STARTS = [(start, name, not stored) for start, name, stored in FORKSERVER]
 
 
 @pytest.fixture
 def context(start):
     """How workers start; the server of forkserver imports once what all of them need."""
-    found = multiprocessing.get_context(start)
+    context = multiprocessing.get_context(start)
     if start == "forkserver":
-        found.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
-    return found
+        context.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
+    return context
 
 
 @pytest.fixture
@@ -80,18 +81,18 @@ def pyg_batches(graph, adapter, context=None):
     ]
 
 
-@pytest.mark.parametrize(("start", "name", "stored"), STARTS)
-def test_pygs_loader_gives_the_same_batches(name, graph, context):
+@pytest.mark.parametrize(("start", "name", "stored"), PYG_STARTS)
+def test_pyg_workers_draw_the_batches_of_one_process(name, graph, context):
     how = {"frontier": "cumulative"} if name == "pgsampler" else {}
     adapters = [build(name, graph, FANOUTS, seed=5, **how).as_pyg() for _ in range(2)]
-    right = pyg_batches(graph, adapters[0])
-    assert len(right) == 20
-    assert pyg_batches(graph, adapters[1], context) == right
+    expected = pyg_batches(graph, adapters[0])
+    assert len(expected) == 20
+    assert pyg_batches(graph, adapters[1], context) == expected
 
 
 @pytest.mark.skipif(dgl is None, reason="DGL is not installed")
-@pytest.mark.parametrize(("start", "name", "stored"), STARTS)
-def test_dgls_loader_gives_the_samplers_batches(name, graph, context):
+@pytest.mark.parametrize(("start", "name", "stored"), DGL_STARTS)
+def test_dgl_workers_draw_the_batches_of_the_sampler(name, graph, context):
     csc = (graph.indptr, graph.indices.long(), torch.empty(0, dtype=torch.int64))
     g = dgl.graph(("csc", tuple(t.clone() for t in csc)), num_nodes=graph.num_nodes)
     adapter = build(name, graph, FANOUTS, seed=5).as_dgl()
@@ -103,27 +104,27 @@ def test_dgls_loader_gives_the_samplers_batches(name, graph, context):
     count = 0
     order = graph.train_idx.tolist()
     for _, seeds, blocks in batches:  # each worker has a contiguous share of the batches
-        right = sampler.sample(seeds, EPOCH, order.index(int(seeds[0])) // BATCH)
-        for ours, block in zip(blocks, right.blocks, strict=True):
+        expected = sampler.sample(seeds, EPOCH, order.index(int(seeds[0])) // BATCH)
+        for ours, block in zip(blocks, expected.blocks, strict=True):
             assert sorted(ours.edata[dgl.EID].tolist()) == sorted(block.positions.tolist())
         count += len(seeds)
     assert count == 200
 
 
-def tensors_in(thing):
-    """What an object holds of tensors, in itself and in objects of the suite."""
-    if isinstance(thing, torch.Tensor):
-        yield thing
-    elif isinstance(thing, (tuple, list)):
-        for part in thing:
+def tensors_in(value):
+    """Tensors of an object, also of nested gnnbench objects."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
             yield from tensors_in(part)
-    elif type(thing).__module__.startswith("gnnbench.") and hasattr(thing, "__dict__"):
-        yield from tensors_in(list(vars(thing).values()))
+    elif type(value).__module__.startswith("gnnbench.") and hasattr(value, "__dict__"):
+        yield from tensors_in(list(vars(value).values()))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_that_a_sampler_writes_is_shared(name, small_graph):
-    """Only the graph, which is read, lies in memory that both have."""
+def test_a_sent_sampler_shares_only_the_graph(name, small_graph):
+    """Only the graph, which is read-only, is in shared memory."""
     sampler = build(name, small_graph, FANOUTS, seed=5)
     sampler.sample([1, 2])
     other = sent(sampler)
@@ -132,7 +133,7 @@ def test_nothing_that_a_sampler_writes_is_shared(name, small_graph):
 
 
 @pytest.mark.parametrize(("name", "pick"), sorted({(name, pick) for name, pick, _ in CASES}))
-def test_what_is_sent_is_what_it_was_built_with(name, pick, small_graph, tmp_path):
+def test_a_sent_sampler_is_rebuilt_with_the_same_arguments(name, pick, small_graph, tmp_path):
     options = {"fetch_size": 3} if name == "pgsampler" else {}
     graph = open_graph(store(small_graph, tmp_path / "small"))
     sampler = build(name, graph, FANOUTS, pick, seed=7, with_positions=True, **options)
@@ -143,5 +144,5 @@ def test_what_is_sent_is_what_it_was_built_with(name, pick, small_graph, tmp_pat
     for number in range(2):
         ours, theirs = (s.sample([3, 9, 4], 1, number) for s in (sampler, other))
         for a, b in zip(ours.blocks, theirs.blocks, strict=True):
-            what = "weights" if pick == "random_walk" else "positions"
-            assert sorted(getattr(a, what).tolist()) == sorted(getattr(b, what).tolist())
+            name = "weights" if pick == "random_walk" else "positions"
+            assert sorted(getattr(a, name).tolist()) == sorted(getattr(b, name).tolist())

@@ -96,11 +96,7 @@ def _dgl_file(path: Path) -> dict[str, object]:
     from gnnbench.kernels.dgl_import import require_dgl
 
     dgl = require_dgl()
-    # DGL's reader aborts its process on some damaged files, so a subprocess tries it first.
-    probe = subprocess.run([sys.executable, "-c", _PROBE, path], capture_output=True, check=False)
-    if probe.returncode < 0:
-        name = signal.Signals(-probe.returncode).name
-        raise DataError(f"{path} is truncated or damaged (DGL ends with {name}); get it again")
+    _check_dgl_reader_survives(path)
     with reading(path):
         try:
             graphs, labels = dgl.load_graphs(str(path))
@@ -110,6 +106,14 @@ def _dgl_file(path: Path) -> dict[str, object]:
         except (dgl.DGLError, BufferError, AttributeError, AssertionError) as error:
             raise ValueError(str(error).strip()) from None
     raise DataError(f"{path} holds {len(graphs)} graphs; save a single graph")
+
+
+def _check_dgl_reader_survives(path: Path) -> None:
+    """Raise ``DataError`` for a damaged file on which DGL's reader aborts its process."""
+    probe = subprocess.run([sys.executable, "-c", _PROBE, path], capture_output=True, check=False)
+    if probe.returncode < 0:
+        name = signal.Signals(-probe.returncode).name
+        raise DataError(f"{path} is truncated or damaged (DGL ends with {name}); get it again")
 
 
 def dgl_arrays(

@@ -231,7 +231,7 @@ def test_scale_keeps_the_mean_degree() -> None:
     assert recipe(train=3).scaled(0.01).train == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     nodes=st.integers(2, 300),
     density=st.floats(0, 1),

@@ -24,11 +24,6 @@ settings.register_profile("containers", max_examples=12, deadline=None)
 some = settings(settings.get_profile("containers"))
 
 
-@pytest.fixture(autouse=True)
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)  # many graphs, none to be kept
-
-
 @st.composite
 def matrices(draw: Any) -> sp.coo_matrix:
     """Square, with duplicate entries, entries that are 0 and sums that are 0."""

@@ -191,7 +191,7 @@ def test_of_many_edges_some_are_looked_at(root: Path, write, monkeypatch) -> Non
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_reverses_and_repeats_are_those_of_a_set(listed) -> None:
     rows = sorted((target, source) for source, target in listed)
     indptr = np.searchsorted([target for target, _ in rows], np.arange(8))
@@ -303,7 +303,7 @@ def test_ctrl_c_goes_on_where_it_was(root: Path, write) -> None:
     assert verify("mine").ok
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1),
     wide=st.booleans(),

@@ -287,7 +287,6 @@ def check(path: Path, folder: Path, values: dict[str, Any], form: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda _: None)  # many graphs, none to be kept
     monkeypatch.setattr(room, "free_memory_bytes", lambda: 1 << 28)
     monkeypatch.setattr(room, "free_disk_bytes", lambda _: 1 << 28)
 

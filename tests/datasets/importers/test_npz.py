@@ -168,16 +168,15 @@ def test_truncated_files(root: Path, make_npz, keep: int) -> None:
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-def test_flipped_files(
-    root: Path, make_npz, arrays, compressed: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_flipped_bit_is_refused_or_harmless(
+    root: Path, make_npz, arrays, compressed: bool
 ) -> None:
-    """A flipped bit is refused, or hits a byte that carries no data (a date, a file mode)."""
-    monkeypatch.setattr("os.fsync", lambda _: None)  # hundreds of graphs, none to be kept
+    """A harmless one hits a byte that carries no data (a date, a file mode)."""
     path = make_npz(compressed=compressed)
     good = path.read_bytes()
     rng = np.random.default_rng(5)
     refused = 0
-    for position in rng.integers(0, len(good), 120).tolist():
+    for position in rng.integers(0, len(good), 50).tolist():
         bad = bytearray(good)
         bad[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(bad)
@@ -191,10 +190,10 @@ def test_flipped_files(
             assert np.array_equal(getattr(graph, key).numpy(), arrays[key]), (key, position)
         if graph.meta["features"] == "source":
             assert np.array_equal(graph.features.numpy(), arrays["features"]), position
-    assert refused > 48
+    assert refused > 20
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data(), num_nodes=st.integers(1, 9), width=st.integers(1, 5))
 def test_any_graph_comes_back(data, num_nodes: int, width: int) -> None:
     degrees = data.draw(hnp.arrays(np.int64, num_nodes, elements=st.integers(0, 6)))

@@ -90,7 +90,7 @@ def test_folders(tmp_path: Path, kind: str, merge: bool) -> None:
     assert graph.indices.tolist() == (MERGED_INDICES if merge else INDICES)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=25),
     symmetric=st.booleans(),
