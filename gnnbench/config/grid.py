@@ -223,13 +223,13 @@ def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
     """Why a cell's aggregation cannot do what its model needs, or ""."""
     if not lacks or not cell.trains or cell.model not in MODELS:
         return ""
-    form, stage = MODELS[cell.model].form, cell.recipe["aggregate"]["name"]
+    form, stage = MODELS[cell.model].form, cell.stage_name("aggregate")
     if form == "attention" and "attention" in lacks:
         return (
             f"model '{cell.model}' weighs edges by attention, which aggregate '{stage}' does not;"
             " use aggregate=csr or scatter"
         )
-    walks = cell.recipe["sampler"].get("pick") == "random_walk"
+    walks = cell.setting("sampler", "pick") == "random_walk"
     if form == "convolve" and walks and "weights" in lacks:
         return (
             f"model '{cell.model}' weighs edges by the visits of random walks, which aggregate"
@@ -244,7 +244,7 @@ def _all_neighbours_fault(cell: Cell) -> str:
         return ""
     from gnnbench.kernels.picks import all_fault  # which imports torch
 
-    return all_fault(cell.recipe.get("sampler", {}).get("pick", ""))
+    return all_fault(cell.setting("sampler", "pick"))
 
 
 def _combinations(

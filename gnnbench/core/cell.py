@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 
 class Until(IntEnum):
@@ -57,6 +57,31 @@ SPELLED: Mapping[str, str] = {
 RENAMED: Mapping[str, str] = {}
 
 
+class CellValues(TypedDict):
+    """The fields of a :class:`Cell`, as a JSON object."""
+
+    experiment: str
+    system: str
+    dataset: str
+    model: str
+    until: str
+    device: str
+    batch_size: int
+    fanouts: tuple[int, ...]
+    hidden: int
+    learning_rate: float
+    seed: int
+    threads: int
+    max_batches: int
+    recipe: dict[str, object]
+    composed: bool
+    replica: int
+    env: str
+    evaluate: str
+    gpus: int
+    jitter: int
+
+
 @dataclass(frozen=True)
 class Cell:
     """A single (system, dataset, model, parameters) combination.
@@ -92,7 +117,7 @@ class Cell:
     seed: int = 0
     threads: int = 0
     max_batches: int = 0
-    recipe: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, object] = field(default_factory=dict)
     composed: bool = True
     replica: int = 0
     env: str = field(default="", metadata=ADDED)
@@ -111,7 +136,7 @@ class Cell:
     @property
     def hashed_text(self) -> str:
         """The JSON text whose hash is the id, in the spellings of ``SPELLED`` and ``RENAMED``."""
-        hashed: dict[str, Any] = {}
+        hashed: dict[str, object] = {}
         for known in fields(self):
             value = getattr(self, known.name)
             if known.name == "experiment" or (known.name == "system" and self.composed):
@@ -125,6 +150,20 @@ class Cell:
             else:
                 hashed[SPELLED[known.name]] = _frozen(known.name, value)
         return json.dumps(hashed, sort_keys=True, default=list)
+
+    def stage(self, kind: str) -> Mapping[str, object] | None:
+        """Name and options of a stage; None where the recipe has no such stage."""
+        stage = self.recipe.get(kind)
+        return stage if isinstance(stage, Mapping) else None
+
+    def stage_name(self, kind: str) -> str:
+        """Name of a stage; "" where the recipe has no such stage."""
+        return self.setting(kind, "name")
+
+    def setting(self, kind: str, name: str) -> str:
+        """Text of a stage's option; "" where the recipe lacks the stage or the option."""
+        stage = self.stage(kind)
+        return "" if stage is None else str(stage.get(name, ""))
 
     @property
     def who(self) -> str:
@@ -147,9 +186,9 @@ class Cell:
         return self.goes_until is Until.COMPUTE
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Cell:
-        """Inverse of ``asdict``."""
-        return cls(**{**values, "fanouts": tuple(values["fanouts"])})
+    def from_json(cls, values: CellValues) -> Cell:
+        """Inverse of ``asdict``, whose fanouts JSON turns into a list."""
+        return replace(cls(**values), fanouts=tuple(values["fanouts"]))
 
 
 def _spelled(path: str, name: str) -> str:
@@ -157,21 +196,21 @@ def _spelled(path: str, name: str) -> str:
     return RENAMED.get(path, name)
 
 
-def _frozen(path: str, value: Any) -> Any:
+def _frozen(path: str, value: object) -> object:
     """The value of a field or stage as ids spell it; ``path`` is ``KIND`` or ``KIND.FIELD``."""
     if isinstance(value, str):
         return _spelled(f"{path}={value}", value)
     if not isinstance(value, dict) or "name" not in value:
         return value
     kind = path.partition(".")[0]
-    stage: dict[str, Any] = {"name": _frozen(kind, value["name"])}
+    stage: dict[str, object] = {"name": _frozen(kind, value["name"])}
     for key, inner in value.items():
         if key != "name":
             stage[_spelled(f"{kind}.{key}", key)] = _frozen(f"{kind}.{key}", inner)
     return stage
 
 
-def implementations(recipe: Mapping[str, Any]) -> dict[str, int]:
+def implementations(recipe: Mapping[str, object]) -> dict[str, int]:
     """Implementation numbers other than 1, by the path of the stage: ``{"features.table": 2}``."""
     numbers: dict[str, int] = {}
     for path, value in recipe.items():
@@ -183,18 +222,18 @@ def implementations(recipe: Mapping[str, Any]) -> dict[str, int]:
     return numbers
 
 
-def settings(stage: Mapping[str, Any]) -> dict[str, Any]:
+def settings(stage: Mapping[str, object]) -> dict[str, object]:
     """The fields of a stage in a recipe, without its name and its implementation number."""
     return {k: v for k, v in stage.items() if k not in ("name", IMPLEMENTATION)}
 
 
-def flat(recipe: dict[str, Any]) -> dict[str, Any]:
+def flat(recipe: Mapping[str, object]) -> dict[str, object]:
     """A resolved recipe by paths: ``{"sampler": "fused-map", "sampler.pick": "floyd", ...}``.
 
     A nested stage is listed like a stage: ``"features.table": "cache"``, then
     ``"features.table.ratio": 0.1``. Implementation numbers are omitted.
     """
-    by_path: dict[str, Any] = {}
+    by_path: dict[str, object] = {}
     for stage, value in recipe.items():
         if not isinstance(value, dict):
             by_path[stage] = value

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from gnnbench.core.errors import UsageError
 
@@ -37,12 +37,16 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Replace a JSON file atomically; NaN and infinities become null."""
     write_text(path, json.dumps(plain(value), indent=2, allow_nan=False) + "\n")
 
 
-def plain(value: Any) -> Any:
+@overload
+def plain(value: Mapping[str, object]) -> dict[str, object]: ...
+@overload
+def plain(value: object) -> object: ...
+def plain(value: object) -> object:
     """Convert to JSON values: NaN and infinities become null, paths become text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -64,7 +68,7 @@ class Journal:
             _cut_torn_line(path)
         self._file = path.open("ab", buffering=0)
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Mapping[str, object]) -> None:
         """Write one record and sync it, or leave the file as it was and raise ``OSError``."""
         line = json.dumps(plain(record), allow_nan=False).encode() + b"\n"
         before = self._file.tell()

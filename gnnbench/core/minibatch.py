@@ -1,6 +1,6 @@
 """What a sampler returns: a mini-batch of blocks, the input layer first.
 
-Whatever drew it, a batch knows itself (:class:`Batch`); those of DGL, PyG and WholeGraph are in
+:class:`Batch` is the interface of all batches; those of DGL, PyG and WholeGraph are in
 ``gnnbench.sampling``.
 """
 
@@ -39,9 +39,9 @@ class Hop:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a batch is recounted by; it holds nodes, but none of the edges.
+    """Sizes for the recount of a batch; contains nodes, but no edges.
 
-    A kept batch would leave the next one cold memory, and twice as much of it in use. ``layers``
+    Keeping the batch itself would double its memory and leave the next one cold memory. ``layers``
     has for each hop from the seeds outwards the nodes known up to there, the destinations among
     them, and the edges; ``new``: a hop's row of ``layers`` contains that of the hop before.
     """

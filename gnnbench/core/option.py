@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gnnbench.core.cell import settings
 from gnnbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gnnbench.core.stage import Spec
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,11 @@ class Interval:
     words: tuple[str, ...] = ()
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[T]):
     """An option: default, a line of help and legal values (``choices``; None accepts any value).
 
     Numbers of an interval become floats. ``stages``: classes of a nested stage by name; its value
@@ -31,14 +37,14 @@ class Option:
     """
 
     name: str
-    default: Any
+    default: T
     help: str
-    choices: Collection[Any] | Interval | None = None
-    stages: Mapping[str, Callable[..., Any]] | None = None
+    choices: Collection[object] | Interval | None = None
+    stages: Mapping[str, type[Spec]] | None = None
     words: str = ""
     added: bool = False
 
-    def check(self, owner: str, value: Any) -> Any:
+    def check(self, owner: str, value: object) -> object:
         """Return a legal ``value``; ``true`` is not 1. Raises ``UsageError``."""
         if self.choices is None:
             return value
@@ -48,10 +54,10 @@ class Option:
             if type(value) in self.stages.values():
                 return value
         elif isinstance(self.choices, Interval):
-            number = type(value) in (int, float)
-            if number and self.choices.low <= value <= self.choices.high:
-                return float(value)
-            if isinstance(value, str) and value in self.choices.words:
+            if isinstance(value, int | float) and type(value) in (int, float):
+                if self.choices.low <= value <= self.choices.high:
+                    return float(value)
+            elif isinstance(value, str) and value in self.choices.words:
                 return value
         elif self.stages is not None and value in self.stages:
             return self.stages[value]()
@@ -72,12 +78,12 @@ class Option:
         return listed(self.choices)
 
 
-def listed(values: Collection[Any]) -> str:
+def listed(values: Collection[object]) -> str:
     """Values as text: ``a, b or c``."""
     shown = [plain_text(value) for value in values]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """A value as typed on the command line: ``true``, ``5``, ``fused-map``."""
     return value if isinstance(value, str) else json.dumps(value, default=repr)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
@@ -65,10 +66,10 @@ OURS: dict[str, dict[str, str]] = {
         "sharded": "gnnbench.features.sharded_spec:Sharded",
         "match": "gnnbench.features.spec:Match",
         "window": "gnnbench.features.spec:Window",
-        "dgl": "gnnbench.features.spec:DglGather",
-        "graphbolt": "gnnbench.features.spec:BoltGather",
-        "pyg": "gnnbench.features.spec:PygFilter",
-        "wholegraph": "gnnbench.features.spec:WholeGraphGather",
+        "dgl": "gnnbench.features.foreign_spec:DglGather",
+        "graphbolt": "gnnbench.features.foreign_spec:BoltGather",
+        "pyg": "gnnbench.features.foreign_spec:PygFilter",
+        "wholegraph": "gnnbench.features.foreign_spec:WholeGraphGather",
     },
     ORDER: {
         "as-drawn": "gnnbench.pipelines.order:AsDrawn",
@@ -103,17 +104,21 @@ def extra_variable(kind: str) -> str:
     return f"GNNBENCH_EXTRA_{GROUPS[kind].upper()}"
 
 
+class _EntryPoints(Protocol):
+    def select(self, *, group: str) -> Iterable[EntryPoint]: ...
+
+
 @lru_cache(maxsize=1)
-def _installed() -> Any:
+def _installed() -> _EntryPoints:
     """Entry points of all installed distributions, read once: there may be hundreds."""
     return entry_points()  # its class differs between Python 3.11 and 3.12; both have `select`
 
 
 @lru_cache(maxsize=len(KINDS))
 def entries(kind: str) -> dict[str, EntryPoint]:
-    """What is registered by name, ours first.
+    """Registered entry points by name, the built-in ones first.
 
-    Raises ``UsageError`` for a malformed variable, and for a name that is ours already.
+    Raises ``UsageError`` for a malformed variable, and for a name that is already built in.
     """
     group = f"gnnbench.{GROUPS[kind]}"
     plugins = {e.name: e for e in _installed().select(group=group)}
@@ -135,7 +140,7 @@ def entries(kind: str) -> dict[str, EntryPoint]:
 
 
 def remedy(kind: str, name: str) -> str:
-    """What to do about a name that fails; it names the package that brings it, or the variable."""
+    """How to repair a name that fails: names its package or environment variable."""
     entry = entries(kind).get(name)
     if entry is None or name in OURS[kind]:
         return "mend or remove it"
@@ -151,22 +156,22 @@ def _package(entry: EntryPoint) -> str:
 def packages() -> list[tuple[str, str, str]]:
     """Module, name and version of every installed distribution that adds to a kind.
 
-    What an environment variable adds is of none.
+    Entries of an environment variable belong to none.
     """
-    found = {
+    distributions = {
         (entry.module.partition(".")[0], entry.dist.name, entry.dist.version)
         for kind in KINDS
         for entry in _installed().select(group=f"gnnbench.{GROUPS[kind]}")
         if entry.dist is not None
     }
-    return sorted(found)
+    return sorted(distributions)
 
 
 def source_digest(kind: str, name: str) -> tuple[str, str] | None:
-    """Who brings a name, in words, and SHA-256 (16 hex digits) of its sources as they are now.
+    """Origin of a plug-in as text, and SHA-256 (16 hex digits) of its current sources.
 
     The sources are the file of the module that is registered, or all Python files of its package;
-    the digest is ``""`` where there is none. None for a name that is ours or nobody's.
+    the digest is ``""`` where there are no sources. None for a built-in or unknown name.
     """
     entry = entries(kind).get(name)
     if entry is None or name in OURS[kind]:
@@ -194,14 +199,15 @@ def _sources(module: str) -> list[Path]:
 
 
 def known(kind: str) -> list[str]:
-    """All names of a kind, third parties' included."""
+    """All names of a kind, plug-ins included."""
     return list(entries(kind))
 
 
-def load(kind: str, name: str) -> Any:
-    """The object of a name. Raises ``UsageError`` for an unknown one and suggests the nearest.
+def load(kind: str, name: str) -> object:
+    """Load the object of a name. Raises ``UsageError`` for an unknown one and suggests the nearest.
 
-    What a third party's module raises on import is passed on.
+    Exceptions from importing a third-party module propagate.
     """
     names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
-    return entries(kind)[name].load()
+    registered: object = entries(kind)[name].load()
+    return registered

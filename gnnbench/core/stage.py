@@ -1,11 +1,11 @@
-"""What every stage of a recipe is: a frozen value with a name, whose fields are its options."""
+"""Base class of a recipe's stages: a frozen value with a name, whose fields are its options."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gnnbench.core import names
 from gnnbench.core.cell import ADDED, IMPLEMENTATION
@@ -19,26 +19,29 @@ if TYPE_CHECKING:
 HELP, CHOICES, STAGES, WORDS = "help", "choices", "stages", "words"
 
 
+T = TypeVar("T")
+
+
 def option(
-    default: Any,
+    default: T,
     help: str,
-    choices: Collection[Any] | Interval | None = None,
+    choices: Collection[object] | Interval | None = None,
     words: str = "",
     added: bool = False,
-) -> Any:
-    """A field of a spec; ``choices`` are its legal values, ``words`` describes them otherwise.
+) -> T:
+    """Declare a field of a spec; ``choices`` are its legal values, or ``words`` describes them.
 
-    ``added``: the stage had results before it had this field. Recipes, and so ids, leave it out at
+    ``added``: the stage had results before it had this field, so recipes (and cell ids) omit it at
     its default.
     """
     metadata = {HELP: help, CHOICES: choices, WORDS: words, **(ADDED if added else {})}
     return field(default=default, metadata=metadata)
 
 
-def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> Any:
-    """A field that is a stage itself, one of ``stages`` by their names.
+def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> str:
+    """Declare a field that is itself a stage, one of ``stages`` by name.
 
-    ``default`` is the word for one that ``resolved`` puts in.
+    ``default`` stands for the stage that ``resolved`` chooses.
     """
     metadata = {HELP: help, CHOICES: (default, *stages), STAGES: stages}
     return field(default=default, metadata=metadata)
@@ -46,11 +49,11 @@ def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> A
 
 @dataclass(frozen=True)
 class Spec:
-    """One stage as a recipe names it. Values are checked when the object is made.
+    """One stage of a recipe. Values are checked when the object is created.
 
-    ``kind`` is the recipe's field (``sampler`` ...); ``name`` is what ``-o SYSTEM.KIND=NAME`` says;
-    the fields are what ``-o SYSTEM.KIND.FIELD=VALUE`` sets. A field may be a stage in its turn, of
-    which the same holds one dot further on. A subclass says how it is built.
+    ``kind`` is the recipe's field (``sampler`` ...). ``-o SYSTEM.KIND=NAME`` sets ``name``,
+    ``-o SYSTEM.KIND.FIELD=VALUE`` sets a field. A field may itself be a stage, with one more dot in
+    the path. A subclass builds it.
 
     ``implementation`` counts the versions of what the stage does. Raise it when its work changes:
     results of both versions then belong to different cells. Faster code for equal work keeps it.
@@ -75,12 +78,14 @@ class Spec:
         return None
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """Arrays of the graph that the stage of a cell on ``device`` reads in the host's memory and
-        that every life of a worker would otherwise copy: a run holds them once for all."""
+        """Arrays of the graph that the stage reads from host memory for a cell on ``device``.
+
+        A run keeps them once in shared memory, so that trials do not copy them.
+        """
         return ()
 
     def resolved(self, device: str) -> Self:
-        """The same with every default put in. Raises ``UnsupportedError``."""
+        """Copy with all defaults filled in. Raises ``UnsupportedError`` for a device it lacks."""
         if device not in self.devices:
             raise UnsupportedError(
                 f"{self.kind} '{self.name}' does not run on {device}; it does on:"
@@ -110,8 +115,7 @@ class Spec:
         }  # fmt: skip
 
     def settings(self) -> dict[str, Option]:
-        """What ``changed`` may set: the fields, and by ``FIELD.NAME`` those of fields that are
-        stages."""
+        """Options that ``changed`` may set: fields, and ``FIELD.NAME`` of nested stages."""
         options: dict[str, Option] = {}
         for name, known in self.options().items():
             options[name] = known
@@ -120,8 +124,8 @@ class Spec:
                 options |= {f"{name}.{path}": o for path, o in inner.settings().items()}
         return options
 
-    def changed(self, name: str, value: Any) -> Self:
-        """The same with another value of one field, or of a field's. Raises ``UsageError``."""
+    def changed(self, name: str, value: object) -> Self:
+        """Copy with another value of a field or of a nested one. Raises ``UsageError``."""
         known = self.settings()
         if name not in known:
             hint = names.suggestion(name, known)
@@ -131,12 +135,12 @@ class Spec:
             value = getattr(self, name).changed(path, value)
         return replace(self, **{name: value})
 
-    def plain(self) -> dict[str, Any]:
-        """Name and fields as plain values; of a stage without fields of its own the name.
+    def plain(self) -> dict[str, object]:
+        """Name and fields as plain values; a nested stage without fields becomes its name.
 
         An implementation of 1 is left out, and so is a field at its default that was added later.
         """
-        values: dict[str, Any] = {"name": self.name}
+        values: dict[str, object] = {"name": self.name}
         if self.implementation != 1:
             values[IMPLEMENTATION] = self.implementation
         added = {f.name: f.default for f in fields(self) if ADDED.items() <= f.metadata.items()}

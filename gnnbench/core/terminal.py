@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from gnnbench.core.errors import OutputError
 from gnnbench.core.text import printable_lines
@@ -54,8 +54,9 @@ class Checked:
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+    def __getattr__(self, name: str) -> object:
+        attribute: object = getattr(self.stream, name)
+        return attribute
 
 
 class Guarded(Checked):

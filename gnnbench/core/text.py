@@ -9,7 +9,9 @@ from __future__ import annotations
 import html as _html
 import re
 import unicodedata
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 _FIGURE_LETTERS = 200  # of a text in a figure: a longer one makes the image too large to be drawn
@@ -98,7 +100,7 @@ def latex(text: str) -> str:
     return re.sub("-(?=-)", "-{}", "".join(_LATEX.get(sign, sign) for sign in shown))
 
 
-def csv_cell(value: Any) -> Any:
+def csv_cell(value: T) -> T | str:
     """A value of a CSV table: a text that a spreadsheet would take for a formula begins with
     ``'``; numbers, also those written as text, stay."""
     if not isinstance(value, str):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from itertools import accumulate
-from typing import Any
 
 from gnnbench.core.errors import UsageError
 
 MAX_LEVELS = 16  # of tables and lists inside one another
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str) -> object:
     """Parse a TOML value, or return the text itself; lists need no quotes: ``[a, b]``.
 
     Raises ``UsageError`` for more than ``MAX_LEVELS`` lists inside one another, and for a number

@@ -7,9 +7,9 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 Ends = tuple[str, str]
 
 SMALL = 0.05  # smaller ratios are shown with two significant digits
@@ -167,9 +167,14 @@ def binary(value: float | None) -> str:
     return f"{value:.0f} B"
 
 
+def _number(row: Row, key: str) -> float | None:
+    value = row.get(key)
+    return float(value) if isinstance(value, Real) else None
+
+
 def per_batch(row: Row, key: str = "judged_s") -> float | None:
     """Time of an epoch / its number of batches."""
-    value, batches = row.get(key), row.get("batches")
+    value, batches = _number(row, key), _number(row, "batches")
     return value / batches if value is not None and batches else None
 
 
@@ -177,10 +182,10 @@ def half_share(
     row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")
 ) -> float | None:
     """Half width of an interval / its value; by default of the primary metric."""
-    middle, low, high = (row.get(k) for k in (value, *ends))
+    middle, low, high = (_number(row, k) for k in (value, *ends))
     if not middle or low is None or high is None:
         return None
-    return float((high - low) / 2 / middle)
+    return (high - low) / 2 / middle
 
 
 def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")) -> str:
@@ -195,5 +200,5 @@ def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_
 
 def edges_per_second(row: Row) -> str:
     """Sampled edges / sampling time, in millions per second."""
-    took, edges = row.get("sample_time_s"), row.get("sampled_edges")
+    took, edges = _number(row, "sample_time_s"), _number(row, "sampled_edges")
     return significant(edges / took / 1e6) if took and edges is not None else ""

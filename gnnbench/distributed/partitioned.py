@@ -82,7 +82,7 @@ class RankPartition:
             self._sampler = self._vanilla_sampler()
         self._rows: OwnFeatures | None = None
         if self.loads_together:
-            on_host = job.cell.recipe["features"]["name"] == "host"
+            on_host = job.cell.stage_name("features") == "host"
             kept = torch.device("cpu") if on_host else device
             self._rows = OwnFeatures(graph, self.partition, self.exchange, device, kept)
             on_gpu = "host_copy" if on_host else "device"

@@ -101,8 +101,10 @@ def start_early(cell: Cell) -> None:
     Does nothing for cells with another schedule, for cells that only sample, and for a share below
     100, where MPS may be missing.
     """
-    value = cell.recipe.get(registry.SCHEDULE, {}) if cell.composed else {}
-    if value.get("name") != ProducerConsumer.name or cell.goes_until is Until.SAMPLE:
+    value = cell.stage(registry.SCHEDULE) if cell.composed else None
+    if value is None or value["name"] != ProducerConsumer.name:
+        return
+    if cell.goes_until is Until.SAMPLE:
         return
     spec = from_plain(registry.SCHEDULE, value)
     if isinstance(spec, ProducerConsumer) and spec.share == 100:

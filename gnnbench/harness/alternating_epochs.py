@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from functools import partial
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
@@ -29,6 +29,9 @@ from gnnbench.harness.reduce.gather_rates import served
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure.throttle import GpuWatch, throttling
+
+if TYPE_CHECKING:
+    from gnnbench.roofline.bench import Record as RooflineRecord
 
 SETTLE_S = 0.02  # between epochs: OpenMP threads spin a few ms before they sleep
 
@@ -131,7 +134,7 @@ class AlternatingEpochs:
         copy = partial(worker.call, COPIES, served=served({**report}), batches=report["batches"])
         return self._context.attempt(cell, copy)["counts"]
 
-    def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[Record]:
+    def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[RooflineRecord]:
         """Run kernels and measured peaks one by one, after an epoch that trains."""
         if not (cell.trains and cell.composed):
             return []

@@ -72,7 +72,7 @@ def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
     used = {(registry.SYSTEM, cell.system) for cell in cells}
     for cell in cells:
         paths = flat(cell.recipe)
-        used |= {(kind, paths[kind]) for kind in registry.KINDS if kind in paths}
+        used |= {(kind, str(paths[kind])) for kind in registry.KINDS if kind in paths}
     found = {f"{kind} {name}": registry.source_digest(kind, name) for kind, name in sorted(used)}
     return {
         key: {"package": one[0], "source_digest": one[1]}

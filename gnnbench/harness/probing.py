@@ -21,8 +21,7 @@ SLOWEST = 0.5  # the machine itself may have been so much slower when it was pro
 
 def shared_by_ranks(cell: Cell) -> bool:
     """Return whether several of gnnbench's processes share a cell's batches; one is probed."""
-    schedule = cell.recipe.get(registry.SCHEDULE, {}).get("name")
-    return cell.composed and schedule in RANKS
+    return cell.composed and cell.stage_name(registry.SCHEDULE) in RANKS
 
 
 def probe_fault(samples: Sequence[Record], alone: Mapping[str, float], ranks: bool = False) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gnnbench.datasets.store.seal import Stamp
     from gnnbench.measure.kernels import Row as KernelRow
     from gnnbench.roofline.bench import Record as RooflineRecord
+    from gnnbench.roofline.counters import CounterRecord
     from gnnbench.systems.runtime.system import (
         CurveRow,
         FactRow,
@@ -215,7 +216,7 @@ class ProfileAnswer(TypedDict, total=False):
     kernels: list[KernelRow]
     curves: list[CurveRow]
     facts: list[FactRow]
-    counters: list[RooflineRecord]
+    counters: list[CounterRecord]
     error: str
 
 

@@ -84,7 +84,7 @@ def _spans_are_ours(cell: Cell) -> bool:
     A sampler or a store may do so as well: each is told what is to come before the first span.
     """
     kinds = (registry.ORDER, registry.SCHEDULE, registry.SAMPLER, registry.FEATURES)
-    named = [(kind, cell.recipe[kind]["name"]) for kind in kinds if kind in cell.recipe]
+    named = [(kind, cell.stage_name(kind)) for kind in kinds if kind in cell.recipe]
     return cell.composed and all(name in registry.OURS[kind] for kind, name in named)
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 from gnnbench.core.bootstrap import command as python_command
-from gnnbench.core.cell import Cell
+from gnnbench.core.cell import Cell, CellValues
 from gnnbench.harness.epoch_end import wait_until_quiescent
 from gnnbench.harness.startup import FrameworkClock, age_s, hold_garbage, release_garbage, versions
 from gnnbench.harness.worker_datasets import graph_facts, open_graph
@@ -53,7 +53,7 @@ class SystemCommands:
         return cast("SystemRunner", self._system)
 
     def open(
-        self, cell: Mapping[str, object], graph: protocol.GraphLocation | None = None
+        self, cell: CellValues, graph: protocol.GraphLocation | None = None
     ) -> protocol.OpenAnswer:
         """Import the system, open the graph, construct the system."""
         self.close()  # a process may train the same cell several times
@@ -61,7 +61,7 @@ class SystemCommands:
         from gnnbench.distributed.producer_consumer import start_early
         from gnnbench.systems.runtime.find import find
 
-        opened = Cell.from_json(dict(cell))
+        opened = Cell.from_json(cell)
         start_early(opened)
         registered = find(opened.system)
         self._is_recipe = registered.composed

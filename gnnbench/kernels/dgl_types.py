@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ class DglBlock(Protocol):
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Local ids of sources and destinations."""
+
+    def in_degrees(self) -> Tensor:
+        """Sampled edges of each destination."""
+
+    def local_scope(self) -> AbstractContextManager[None]:
+        """Discard new node and edge data at the end of the block."""
+
+    def update_all(self, message_func: object, reduce_func: object) -> None:
+        """Send messages along all edges and reduce them at the destinations."""
+
+    def apply_edges(self, func: object) -> None:
+        """Compute edge data."""
 
     def to(self, device: torch.device | str) -> DglBlock:
         """Copy to a device."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from operator import ge
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -267,10 +268,14 @@ def _taken(flat: Sequence[Tensor], hops: int, frontier: str) -> list[int]:
     return took
 
 
+class _Operator(Protocol):
+    def __call__(self, *args: object) -> list[Tensor]: ...
+
+
 @cache
-def _operator(name: str) -> Callable[..., list[Tensor]]:
+def _operator(name: str) -> _Operator:
     load_native()
-    operator: Callable[..., list[Tensor]] = getattr(torch.ops.gnnbench, name).default
+    operator: _Operator = getattr(torch.ops.gnnbench, name).default
     return operator
 
 

@@ -86,6 +86,7 @@ class NativeInfo(TypedDict):
     cuda_usable: bool
     torch: str
     torch_cuda: str | None
+    threads: int
 
 
 def native_info() -> NativeInfo:

@@ -1,10 +1,10 @@
-"""The aggregations by name. What they need is imported when they are built."""
+"""The aggregations by name. Their dependencies are imported when they are built."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.core.counters import GROUPS_TIME
 from gnnbench.core.missing import Missing
@@ -16,22 +16,25 @@ from gnnbench.kernels.pyg_import import pyg_missing, require_pyg
 NARROWING, FEWEST_BYTES = "narrowing", "fewest-bytes"
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from contextlib import AbstractContextManager
+
     from gnnbench.core.job import Job
+    from gnnbench.core.minibatch import Block
     from gnnbench.models.framework import Framework
 
 
 @dataclass(frozen=True)
 class AggregateSpec(Spec):
-    """An aggregation as a recipe names it; ``devices`` are those that its layers run on.
+    """An aggregation as a recipe names it; ``devices`` are those on which its layers run.
 
-    ``by_chance``: those on which its sums are added by atomics, in an order left to chance.
-    ``lacks``: what it cannot do and some models need: ``attention``, ``weights`` of edges.
+    ``by_chance``  devices on which sums use atomics, in a nondeterministic order
+    ``lacks``      features it lacks that some models need: ``attention``, edge ``weights``
     """
 
     kind: ClassVar[str] = "aggregate"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
-    padded: ClassVar[bool] = False  # whether its layers take blocks of ours as they are
-    captured: ClassVar[bool] = False  # whether on a GPU they never wait, so that a graph holds them
+    padded: ClassVar[bool] = False  # whether its layers take native blocks
+    captured: ClassVar[bool] = False  # whether a CUDA graph can capture its layers
     by_chance: ClassVar[tuple[str, ...]] = ()
     lacks: ClassVar[tuple[str, ...]] = ()
 
@@ -42,17 +45,17 @@ class AggregateSpec(Spec):
 
     @abstractmethod
     def build(self) -> Framework:
-        """The framework whose layers aggregate so. Raises ``MissingError`` where it is not here."""
+        """Build its framework. Raises ``MissingError`` where a dependency is missing."""
 
     def build_for(self, job: Job) -> Framework:
-        """The same for a cell's epochs, whose counts it may add to. Raises as ``build``."""
+        """The same for the epochs of a job, to whose counts it may add. Raises as ``build``."""
         del job
         return self.build()
 
 
 @dataclass(frozen=True)
 class OwnOrder(AggregateSpec):
-    """Our layers with a choice of when a layer's W is multiplied."""
+    """Native layers with a choice of when W is multiplied."""
 
     linear: str = option(
         NARROWING, "when W is multiplied: before the aggregation where it narrows the rows, as by"
@@ -226,14 +229,14 @@ class GnnAdvisor(AggregateSpec):
         return self._with()
 
     def build_for(self, job: Job) -> Framework:
-        """The same; what making groups takes is counted by epoch, a part of computing."""
+        """The same; the time to build groups is counted by epoch, as a part of compute."""
         from gnnbench.measure.stopwatch import Stopwatch
 
         watch, counts = Stopwatch(job.device), job.counts
         counts.settled_by(lambda: counts.add("aggregate", GROUPS_TIME, watch.take()))
         return self._with(watch=watch)
 
-    def _with(self, **more: Any) -> Framework:
+    def _with(self, watch: AbstractContextManager[None] | None = None) -> Framework[Block]:
         from functools import partial
 
         from gnnbench.kernels.aggregate_groups import aggregate_groups
@@ -241,8 +244,8 @@ class GnnAdvisor(AggregateSpec):
         from gnnbench.models.native import Native
 
         load_native()
-        how = {"group": self.group, "dim_workers": self.dim_workers, **more}
-        return Native(partial(aggregate_groups, **how))
+        run = partial(aggregate_groups, group=self.group, dim_workers=self.dim_workers)
+        return Native(run if watch is None else partial(run, watch=watch))
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,23 @@
-"""Our mini-batches in the forms of DGL and PyG."""
+"""Conversion of mini-batches to DGL blocks and PyG data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block, MiniBatch
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
-def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[Any]]:
-    """(input nodes, seeds, DGL blocks), as a DGL sampler returns them.
+    from gnnbench.kernels.dgl_types import DglBlock
+
+
+def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[DglBlock]]:
+    """Convert to (input nodes, seeds, DGL blocks), as a DGL sampler returns them.
 
     Blocks come input layer first, in the graph's id type, on the batch's device. ``srcdata`` and
     ``dstdata`` have the global ids as ``dgl.NID``; ``edata`` has the positions as ``dgl.EID`` and
@@ -22,31 +27,31 @@ def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[Any]]:
     from gnnbench.kernels.dgl_import import require_dgl
 
     dgl = require_dgl()
-    blocks = []
+    blocks: list[DglBlock] = []
     for block in batch.blocks:
         nodes = block.src_nodes
         indptr, indices = block.indptr.to(nodes.dtype), block.indices.to(nodes.dtype)
-        # Left out, they are those very numbers, but DGL's CPU kernels over edge values then fail.
+        # DGL's CPU kernels over edge values fail without explicit edge ids.
         ids = torch.arange(block.num_edges, dtype=nodes.dtype, device=nodes.device)
-        theirs = dgl.create_block(
+        dgl_block: DglBlock = dgl.create_block(
             ("csc", (indptr, indices, ids)),
             num_src_nodes=block.num_src,
             num_dst_nodes=block.num_dst,
         )
-        theirs.srcdata[dgl.NID] = nodes
-        theirs.dstdata[dgl.NID] = block.dst_nodes
+        dgl_block.srcdata[dgl.NID] = nodes
+        dgl_block.dstdata[dgl.NID] = block.dst_nodes
         if block.positions is not None:
-            theirs.edata[dgl.EID] = block.positions.to(nodes.dtype)
+            dgl_block.edata[dgl.EID] = block.positions.to(nodes.dtype)
         if block.weights is not None:
-            theirs.edata["weights"] = block.weights
-        blocks.append(theirs)
+            dgl_block.edata["weights"] = block.weights
+        blocks.append(dgl_block)
     return batch.input_nodes, batch.seeds.to(batch.input_nodes.dtype), blocks
 
 
-def to_pyg(batch: MiniBatch) -> Any:
-    """The batch as a ``torch_geometric.data.Data`` without features.
+def to_pyg(batch: MiniBatch) -> Data:
+    """Convert to a ``torch_geometric.data.Data`` without features.
 
-    One graph of all hops, as ``NeighborLoader`` gives it:
+    One graph of all hops, as ``NeighborLoader`` returns it:
 
     ``n_id``        global ids ``[num_nodes]``, the seeds first: their outputs are ``[:batch_size]``
     ``edge_index``  int64 ``[2, sampled_edges]``, sources and destinations as local ids, the edges
@@ -54,11 +59,11 @@ def to_pyg(batch: MiniBatch) -> Any:
     ``num_sampled_nodes``, ``num_sampled_edges``  by hop, for ``trim_to_layer``
     ``e_id``        positions ``[sampled_edges]``, and ``edge_weight``, where the batch has them
 
-    With the ``new`` frontier this is the very work of the blocks. With the ``cumulative`` one a
-    node is a destination of several hops and draws at each: in one graph it has the edges of all
-    of them, and a layer sees those of every hop that ``trim_to_layer`` leaves, a neighbour drawn
-    twice counting twice. The blocks as they are, for ``conv((x, x[:num_dst]), edge_index)``, are
-    ``adjs``, input layer first: ``(edge_index, e_id, (num_src, num_dst))``, ``e_id`` None without
+    With the ``new`` frontier this is the same work as the blocks. With ``cumulative`` a node is a
+    destination of several hops and draws neighbours at each. In one graph it has the edges of all
+    hops; a layer uses those of every hop that ``trim_to_layer`` keeps, and a neighbour drawn twice
+    counts twice. ``adjs`` has the unchanged blocks for ``conv((x, x[:num_dst]), edge_index)``,
+    input layer first: ``(edge_index, e_id, (num_src, num_dst))``, where ``e_id`` is None without
     positions. Tensors are on the batch's device.
     """
     from torch_geometric.data import Data
@@ -82,7 +87,7 @@ def to_pyg(batch: MiniBatch) -> Any:
 
 @dataclass(frozen=True)
 class Joined:
-    """All hops of a batch in one list of edges, from the seeds outwards.
+    """All hops of a batch as one edge list, from the seeds outwards.
 
     ``row`` and ``col`` int64: local ids of each edge's source and destination; ``nodes_by_hop``
     begins with the seeds, then has the nodes first met at each hop.
@@ -97,7 +102,7 @@ class Joined:
 
 
 def joined(batch: MiniBatch) -> Joined:
-    """Join the blocks; those of the ``new`` frontier share edges, which are taken once."""
+    """Join the blocks; edges that blocks of the ``new`` frontier share are included once."""
     hops = batch.blocks[::-1]
     known = [batch.seeds.numel(), *(block.num_src for block in hops)]
     edges = [block.num_edges for block in hops]
@@ -126,7 +131,7 @@ def joined(batch: MiniBatch) -> Joined:
 
 
 def edge_index(block: Block) -> Tensor:
-    """The block's edges as PyG writes them: int64 ``[2, num_edges]``, sources, destinations."""
+    """The block's edges in PyG's form: int64 ``[2, num_edges]``, sources, destinations."""
     return torch.stack([block.indices.long(), _columns(block)])
 
 

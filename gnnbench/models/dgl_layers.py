@@ -1,18 +1,17 @@
-"""DGL's own layers; making the framework imports DGL, importing this module does not."""
+"""DGL's own layers. Building the framework imports DGL, importing this module does not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from gnnbench.core.errors import UnsupportedError
-from gnnbench.core.minibatch import Block
+from gnnbench.core.minibatch import Batch, Block
 from gnnbench.kernels.dgl_import import require_dgl
 from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
-from gnnbench.models.kinds import GCN, GRAPHSAGE, SLOPE, Form, LayerKind, Mode
+from gnnbench.models.kinds import GCN, GRAPHSAGE, SLOPE, LayerKind, Mode
 from gnnbench.models.weights import (
     AttentionWeights,
     ConvolveWeights,
@@ -20,6 +19,9 @@ from gnnbench.models.weights import (
     LinearWeights,
     MlpWeights,
 )
+
+if TYPE_CHECKING:
+    from gnnbench.kernels.dgl_types import DglBlock
 
 # DGL's ``SAGEConv`` with the ``gcn`` aggregator has our definition of GCN.
 AGGREGATORS = {GCN: "gcn", GRAPHSAGE: "mean"}
@@ -36,7 +38,7 @@ def sage(kind: LayerKind, weights: LinearWeights) -> nn.Module:
             f" {', '.join(k.name for k in AGGREGATORS)}"
         )
     out, into = weights.neighbour.shape
-    layer: Any = SAGEConv(into, out, AGGREGATORS[kind])
+    layer = SAGEConv(into, out, AGGREGATORS[kind])
     set_to(layer.fc_neigh.weight, weights.neighbour)
     if weights.self_ is None:
         set_to(layer.bias, weights.bias)
@@ -58,14 +60,14 @@ def gin(kind: LayerKind, weights: MlpWeights) -> nn.Module:
 
 
 class DglAttention(nn.Module):
-    """``GATConv``, its heads beside one another; destinations may have no neighbours."""
+    """``GATConv`` with concatenated heads; destinations may have no neighbours."""
 
     def __init__(self, kind: LayerKind, weights: AttentionWeights) -> None:
         from dgl.nn.pytorch import GATConv
 
         super().__init__()
         heads, width = weights.source.shape
-        self.conv: Any = GATConv(
+        self.conv = GATConv(
             weights.neighbour.shape[1], width, heads, negative_slope=SLOPE,
             allow_zero_in_degree=True,
         )  # fmt: skip
@@ -74,7 +76,7 @@ class DglAttention(nn.Module):
         set_to(self.conv.attn_r, weights.destination)
         set_to(self.conv.bias, weights.bias)
 
-    def forward(self, block: Any, x: Tensor) -> Tensor:
+    def forward(self, block: DglBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
         rows: Tensor = self.conv(block, x).flatten(1)
         return rows
@@ -88,8 +90,8 @@ class DglConvolve(nn.Module):
         self.inner = dense(weights.inner, weights.inner_bias)
         self.joined = dense(weights.joined, weights.joined_bias)
 
-    def forward(self, block: Any, x: Tensor) -> Tensor:
-        """Rows of the block's destinations; visits weigh where the block has them."""
+    def forward(self, block: DglBlock, x: Tensor) -> Tensor:
+        """Rows of the block's destinations; weighted by visits where the block has them."""
         from dgl import function as fn
 
         with block.local_scope():
@@ -107,12 +109,7 @@ class DglConvolve(nn.Module):
         return rows
 
 
-FORMS: dict[Form, Callable[[LayerKind, Any], nn.Module]] = {
-    "linear": sage, "mlp": gin, "attention": DglAttention, "convolve": DglConvolve,
-}  # fmt: skip
-
-
-class DglFramework(Framework):
+class DglFramework(Framework["DglBlock"]):
     """DGL's layers on DGL's blocks. Raises ``MissingError`` where DGL is not installed."""
 
     name: ClassVar[str] = "dgl"
@@ -122,34 +119,44 @@ class DglFramework(Framework):
 
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
         """``SAGEConv``, ``GINConv``, ``GATConv``; PinSAGE by message passing."""
-        return FORMS[kind.form](kind, weights)
+        match weights:
+            case LinearWeights():
+                return sage(kind, weights)
+            case MlpWeights():
+                return gin(kind, weights)
+            case AttentionWeights():
+                return DglAttention(kind, weights)
+            case ConvolveWeights():
+                return DglConvolve(kind, weights)
+        raise TypeError(f"no layer of DGL has {type(weights).__name__}")
 
-    def blocks(self, batch: Any) -> list[Any]:
-        """``batch.dgl_blocks`` of a batch that DGL drew; ours converted, where they are."""
-        if hasattr(batch, "dgl_blocks"):
-            return list(batch.dgl_blocks)
+    def blocks(self, batch: Batch) -> list[DglBlock]:
+        """``batch.dgl_blocks`` of a batch that DGL sampled; other blocks are converted."""
+        own: list[DglBlock] | None = getattr(batch, "dgl_blocks", None)
+        if own is not None:
+            return list(own)
         return [self._convert(block) for block in batch.blocks]
 
-    def _convert(self, block: Block) -> Any:
-        # Left out, they are those very numbers, but DGL's CPU kernels over edge values then fail.
+    def _convert(self, block: Block) -> DglBlock:
+        # DGL's CPU kernels over edge values fail without explicit edge ids.
         ids = torch.arange(block.num_edges, dtype=block.indptr.dtype, device=block.indptr.device)
-        theirs = self._dgl.create_block(
+        dgl_block: DglBlock = self._dgl.create_block(
             ("csc", (block.indptr, block.indices, ids)),
             num_src_nodes=block.num_src,
             num_dst_nodes=block.num_dst,
         )
         if block.weights is not None:
-            theirs.edata[WEIGHTS] = block.weights
-        return theirs
+            dgl_block.edata[WEIGHTS] = block.weights
+        return dgl_block
 
-    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
-        """``update_all`` as ``SAGEConv`` calls it; of ``gcn`` with its own row and division."""
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[DglBlock] | None:
+        """``update_all`` as in ``SAGEConv``; for ``gcn`` with the own row and the division."""
         if weighted:
             return None
         fn = self._dgl.function
         reduce = fn.mean if mode == "mean" else fn.sum
 
-        def run(block: Any, x: Tensor, weights: Tensor | None) -> Tensor:
+        def run(block: DglBlock, x: Tensor, weights: Tensor | None) -> Tensor:
             with block.local_scope():
                 block.srcdata["h"] = x
                 block.update_all(fn.copy_u("h", "m"), reduce("m", "neigh"))
@@ -161,12 +168,12 @@ class DglFramework(Framework):
 
         return run
 
-    def attention(self) -> Attention:
-        """What ``GATConv`` does with scores and rows."""
+    def attention(self) -> Attention[DglBlock]:
+        """The computation of ``GATConv`` on scores and rows."""
         fn, softmax = self._dgl.function, self._dgl.nn.functional.edge_softmax
 
         def run(
-            block: Any, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
+            block: DglBlock, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
         ) -> Tensor:
             with block.local_scope():
                 block.srcdata.update({"z": z, "el": of_source.unsqueeze(-1)})

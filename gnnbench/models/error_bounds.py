@@ -86,7 +86,7 @@ class Bounded:
         """Rows of nodes 0 to n - 1, all 0."""
         return replace(Bounded.exact(torch.zeros(shape)), again=self.again)
 
-    def __getitem__(self, rows: Tensor | slice) -> Bounded:
+    def __getitem__(self, rows: Tensor | slice[None, int, None]) -> Bounded:
         """Some of the rows; each is still its node's."""
         return Bounded(
             self.value[rows], self.error[rows], self.size[rows], self.terms[rows],

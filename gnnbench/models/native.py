@@ -1,21 +1,21 @@
-"""The layers of our own, over an aggregation and an attention that are handed in."""
+"""Native layers, parametrised by an aggregation and an attention."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from gnnbench.core.errors import UnsupportedError
-from gnnbench.core.minibatch import Block
+from gnnbench.core.minibatch import Batch, Block
 from gnnbench.kernels.bias_relu import bias_relu
 from gnnbench.models.framework import Aggregation, Attention, Framework
-from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
+from gnnbench.models.kinds import SLOPE, LayerKind, Mode
 from gnnbench.models.weights import (
     AttentionWeights,
     ConvolveWeights,
+    LayerWeights,
     LinearWeights,
     MlpWeights,
 )
@@ -50,11 +50,11 @@ class Attend(Protocol):
 
 
 class NativeLayer(nn.Module):
-    """GCN and GraphSAGE, by the aggregation's mode and the weights that there are.
+    """GCN or GraphSAGE, by the mode of the aggregation and by the weights.
 
-    W goes before the aggregation where it narrows the rows. ``fewest_bytes``: not where rows that
-    need no gradient are then moved more often (:func:`moves_less_aggregated_first`); and a bias and
-    the ReLU behind it are one operator (:func:`gnnbench.kernels.bias_relu.bias_relu`).
+    W is applied before the aggregation where it narrows the rows. With ``fewest_bytes`` it is
+    applied afterwards where that moves fewer rows (:func:`moves_less_aggregated_first`), and a bias
+    and its ReLU are one operator (:func:`gnnbench.kernels.bias_relu.bias_relu`).
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class NativeLayer(nn.Module):
     def _with_neighbours(
         self, own: Tensor | None, block: Block, x: Tensor, edge_weight: Tensor | None
     ) -> Tensor:
-        """The rows that the neighbours give, beside ``own`` (None: nothing)."""
+        """The neighbours' contribution plus ``own`` (None: nothing)."""
         if self._narrows and not self._aggregates_first(block, x):
             rows = self._aggregate(block, x @ self.weight.t(), self._mode, edge_weight)
             return rows if own is None else own + rows
@@ -154,10 +154,10 @@ class NativeAttention(nn.Module):
         self._attend = attend
 
     def forward(self, block: Block, x: Tensor) -> Tensor:
-        """Rows of the block's destinations, the heads beside one another."""
+        """Rows of the block's destinations, with concatenated heads."""
         z = x @ self.weight.t()
         heads, width = self.source.shape
-        # Both scores of all heads by one product, of a matrix that is 0 outside of its own head.
+        # One product for both scores of all heads: the matrix is 0 outside the own head.
         vectors = torch.stack([self.source, self.destination], 2).unsqueeze(3)
         scores = z @ (vectors * self._own_head).view(heads * width, 2 * heads)
         of_source, of_destination = scores[:, :heads], scores[: block.num_dst, heads:]
@@ -178,17 +178,17 @@ class NativeConvolve(nn.Module):
         self._aggregate = aggregate
 
     def forward(self, block: Block, x: Tensor) -> Tensor:
-        """Rows of the block's destinations; visits weigh where the block has them."""
+        """Rows of the block's destinations; weighted by visits where the block has them."""
         inner = torch.addmm(self.inner_bias, x, self.inner_weight.t()).relu()
         means = self._aggregate(block, inner, self._mode, block.weights)
-        # The rows side by side, without writing them so: their copy would be as wide as the input.
+        # Equal to a product with concatenated rows, which would be a copy as wide as the input.
         of_own, of_means = self.weight.split([x.shape[1], inner.shape[1]], 1)
         own = torch.addmm(self.bias, x[: block.num_dst], of_own.t())
         return torch.addmm(own, means, of_means.t())
 
 
-class Native(Framework):
-    """Our layers over one aggregation and its attention, where it has one."""
+class Native(Framework[Block]):
+    """Native layers over one aggregation and, where there is one, its attention."""
 
     name: ClassVar[str] = "native"
 
@@ -197,17 +197,20 @@ class Native(Framework):
     ) -> None:
         self._aggregate, self._attend, self._fewest_bytes = aggregate, attend, fewest_bytes
 
-    def layer(self, kind: LayerKind, weights: Any) -> nn.Module:
-        """Every kind there is; of attention, where there is one."""
-        forms: dict[Form, Callable[[], nn.Module]] = {
-            "linear": lambda: NativeLayer(kind, weights, self._aggregate, self._fewest_bytes),
-            "mlp": lambda: NativeMlp(kind, weights, self._aggregate),
-            "attention": lambda: NativeAttention(weights, self._attending(kind)),
-            "convolve": lambda: NativeConvolve(kind, weights, self._aggregate),
-        }
-        return forms[kind.form]()
+    def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
+        """Any kind of layer; attention only where an attention was given."""
+        match weights:
+            case LinearWeights():
+                return NativeLayer(kind, weights, self._aggregate, self._fewest_bytes)
+            case MlpWeights():
+                return NativeMlp(kind, weights, self._aggregate)
+            case AttentionWeights():
+                return NativeAttention(weights, self._require_attend(kind))
+            case ConvolveWeights():
+                return NativeConvolve(kind, weights, self._aggregate)
+        raise TypeError(f"no native layer has {type(weights).__name__}")
 
-    def _attending(self, kind: LayerKind) -> Attend:
+    def _require_attend(self, kind: LayerKind) -> Attend:
         if self._attend is None:
             raise UnsupportedError(
                 f"'{kind.name}' needs an aggregation that weighs edges by attention; use"
@@ -215,15 +218,14 @@ class Native(Framework):
             )
         return self._attend
 
-    def blocks(self, batch: Any) -> list[Block]:
-        """As they are."""
-        blocks: list[Block] = batch.blocks
-        return blocks
+    def blocks(self, batch: Batch) -> list[Block]:
+        """The batch's blocks, unchanged."""
+        return batch.blocks
 
-    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation:
-        """The one that was handed in."""
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[Block]:
+        """The aggregation given to the constructor."""
         return lambda block, x, weights: self._aggregate(block, x, mode, weights)
 
-    def attention(self) -> Attention | None:
-        """The one that was handed in, where there is one."""
+    def attention(self) -> Attention[Block] | None:
+        """The attention given to the constructor, or None."""
         return self._attend

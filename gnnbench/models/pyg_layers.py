@@ -1,18 +1,18 @@
-"""PyG's own layers, and message passing; apart, because importing it imports PyG."""
+"""PyG's own layers and message passing. Importing this module imports PyG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GINConv, MessagePassing
 from torch_geometric.utils import softmax
 
+from gnnbench.core.minibatch import Batch
 from gnnbench.models.convert import edge_index
 from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
-from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
+from gnnbench.models.kinds import SLOPE, LayerKind, Mode
 from gnnbench.models.pyg_block import PygBlock
 from gnnbench.models.weights import (
     AttentionWeights,
@@ -73,9 +73,9 @@ def gin(weights: MlpWeights) -> PygOwnLayer:
 
 
 def gat(weights: AttentionWeights) -> PygOwnLayer:
-    """``GATConv`` without self loops, its heads beside one another."""
+    """``GATConv`` without self loops, its heads concatenated."""
     heads, width = weights.source.shape
-    conv: Any = GATConv(
+    conv = GATConv(
         weights.neighbour.shape[1], width, heads, negative_slope=SLOPE, add_self_loops=False
     )
     set_to(conv.lin.weight, weights.neighbour)
@@ -94,7 +94,7 @@ class PygConvolve(MessagePassing):
         self.joined = dense(weights.joined, weights.joined_bias)
 
     def forward(self, block: PygBlock, x: Tensor) -> Tensor:
-        """Rows of the block's destinations; visits weigh where the block has them."""
+        """Rows of the block's destinations; weighted by visits where the block has them."""
         inner = self.inner(x).relu()
         visits, total = None, block.degree
         if block.weights is not None:
@@ -114,7 +114,7 @@ class PygConvolve(MessagePassing):
 
 
 class PygMessages(MessagePassing):
-    """What a layer aggregates, without the rest of it."""
+    """The aggregation of a layer alone."""
 
     def __init__(self, mode: Mode) -> None:
         super().__init__(aggr="mean" if mode == "mean" else "sum")
@@ -128,7 +128,7 @@ class PygMessages(MessagePassing):
 
 
 class PygAttends(MessagePassing):
-    """Attention over scores that are there, without the rest of a layer."""
+    """Sums weighted by attention, from given scores."""
 
     def __init__(self) -> None:
         super().__init__(aggr="sum", node_dim=0)
@@ -149,31 +149,35 @@ class PygAttends(MessagePassing):
         return x_j * alpha
 
 
-class PygFramework(Framework):
+class PygFramework(Framework[PygBlock]):
     """PyG's layers on an ``edge_index`` by layer."""
 
     name: ClassVar[str] = "pyg"
 
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
-        """Every kind there is."""
-        forms: dict[Form, Callable[[Any], nn.Module]] = {
-            "linear": lambda w: PygLayer(kind, w),
-            "mlp": gin,
-            "attention": gat,
-            "convolve": PygConvolve,
-        }
-        return forms[kind.form](weights)
+        """Any kind of layer."""
+        match weights:
+            case LinearWeights():
+                return PygLayer(kind, weights)
+            case MlpWeights():
+                return gin(weights)
+            case AttentionWeights():
+                return gat(weights)
+            case ConvolveWeights():
+                return PygConvolve(weights)
+        raise TypeError(f"no layer of PyG has {type(weights).__name__}")
 
-    def blocks(self, batch: Any) -> list[PygBlock]:
-        """``batch.pyg_blocks`` of a batch that PyG's loader gave; ours converted."""
-        if hasattr(batch, "pyg_blocks"):
-            return list(batch.pyg_blocks)
+    def blocks(self, batch: Batch) -> list[PygBlock]:
+        """``batch.pyg_blocks`` of a batch that PyG sampled; other blocks are converted."""
+        own: list[PygBlock] | None = getattr(batch, "pyg_blocks", None)
+        if own is not None:
+            return list(own)
         return [PygBlock(edge_index(b), b.num_src, b.num_dst, b.weights) for b in batch.blocks]
 
-    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[PygBlock] | None:
         """``propagate``, without weights."""
         return None if weighted else PygMessages(mode)
 
-    def attention(self) -> Attention:
-        """What ``GATConv`` does with scores and rows."""
+    def attention(self) -> Attention[PygBlock]:
+        """The computation of ``GATConv`` on scores and rows."""
         return PygAttends()

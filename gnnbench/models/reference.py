@@ -1,14 +1,13 @@
-"""Forward pass of the models in float64, as their formulas stand; autograd gives the backward.
+"""Forward pass of the models in float64, straight from their formulas; autograd differentiates it.
 
-Written for anything that computes like a float64 tensor: :mod:`gnnbench.models.error_bounds` runs
-the
-same formulas with bounds of float32's errors.
+The same code computes with :class:`gnnbench.models.error_bounds.Bounded` values, which carry bounds
+of float32 errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,7 +22,10 @@ from gnnbench.models.weights import (
     MlpWeights,
 )
 
-Values = Any  # a float64 tensor, or what computes like one
+if TYPE_CHECKING:
+    from gnnbench.models.error_bounds import Bounded
+
+Values = TypeVar("Values", Tensor, "Bounded")  # float64, without and with error bounds
 TINY = 1e-12  # a row of a smaller norm is divided by this: one of zeros stays so
 
 
@@ -96,18 +98,22 @@ def pinsage(w: ConvolveWeights, block: Block, x: Values) -> Values:
     return means @ of_means.t() + x[: block.num_dst] @ of_own.t() + w.joined_bias
 
 
-LAYERS: dict[str, Callable[[Any, Block, Values], Values]] = {
-    "gcn": gcn, "graphsage": graphsage, "gin": gin, "gat": gat, "pinsage": pinsage,
-}  # fmt: skip
-
-
 def layer(model: str, weights: LayerWeights, block: Block, x: Values) -> Values:
     """Rows of the block's destinations ``[num_dst, out]``, float64, from float64 rows ``x``."""
-    return LAYERS[model](weights.mapped(Tensor.double), block, x)
+    match weights.mapped(Tensor.double):
+        case LinearWeights() as linear:
+            return gcn(linear, block, x) if model == "gcn" else graphsage(linear, block, x)
+        case MlpWeights() as mlp:
+            return gin(mlp, block, x)
+        case AttentionWeights() as attention:
+            return gat(attention, block, x)
+        case ConvolveWeights() as convolve:
+            return pinsage(convolve, block, x)
+    raise TypeError(f"model '{model}' has no formula for {type(weights).__name__}")
 
 
 def activation(model: str, x: Values) -> Values:
-    """What stands between layers: ReLU; rows of length 1 where the model has such."""
+    """The function between two layers: ReLU, then unit rows where the model has them."""
     x = x.relu()
     if MODELS[model].unit_rows:
         x = x / x.norm(dim=1, keepdim=True).clamp_min(TINY)

@@ -1,15 +1,14 @@
-"""A model: layers applied block by block, ReLU between them, then rows of length 1 where asked."""
+"""A model: layers applied block by block, with ReLU and optional row normalisation between them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gnnbench.core import names
-from gnnbench.models.framework import Framework
+from gnnbench.models.framework import BlockT, Framework
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import layer_dims, make_weights
 
@@ -25,18 +24,18 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(layers)
         self._unit_rows = unit_rows
 
-    def forward(self, blocks: Sequence[Any], x: Tensor) -> Tensor:
+    def forward(self, blocks: Sequence[object], x: Tensor) -> Tensor:
         """Rows of the seeds ``[num_seeds, classes]`` from input rows ``[num_src, feature_dim]``."""
         for number, block in zip(range(len(self.layers)), blocks, strict=True):
             x = self.layer(number, block, x)
         return x
 
-    def layer(self, number: int, block: Any, x: Tensor) -> Tensor:
-        """Rows ``[num_dst, out]`` that one layer gives the next, or the model's last."""
+    def layer(self, number: int, block: object, x: Tensor) -> Tensor:
+        """Output rows ``[num_dst, out]`` of one layer, after ReLU unless it is the last."""
         layer = self.layers[number]
         if number == len(self.layers) - 1:
             return layer(block, x)
-        # A layer may have a way of its own.
+        # A layer may fuse its bias and ReLU.
         with_relu = getattr(layer, "forward_relu", None)
         x = torch.relu(layer(block, x)) if with_relu is None else with_relu(block, x)
         return nn.functional.normalize(x) if self._unit_rows else x
@@ -44,16 +43,16 @@ class Stack(nn.Module):
 
 def build(
     model: str,
-    framework: Framework,
+    framework: Framework[BlockT],
     feature_dim: int,
     hidden: int,
     classes: int,
     layers: int,
     seed: int,
 ) -> Stack:
-    """Model ``model`` of the framework's layers, the weights drawn from ``seed``.
+    """Build ``model`` from the framework's layers, with weights drawn from ``seed``.
 
-    Raises ``UsageError`` for a model that is not there, and for heads that cannot share ``hidden``.
+    Raises ``UsageError`` for an unknown model, and for heads that cannot share ``hidden``.
     """
     names.check("model", model, MODELS)
     kind = MODELS[model]

@@ -78,5 +78,5 @@ def of_cell(cell: Cell) -> dict[str, Spec]:
     """Return the stages of a cell by kind, as its worker builds them."""
     is_registered = cell.system in registry.known(registry.SYSTEM)
     own = registry.load(registry.SYSTEM, cell.system) if is_registered else None
-    stages = {kind: value for kind, value in cell.recipe.items() if kind in registry.KINDS}
-    return {kind: from_plain(kind, value, own) for kind, value in stages.items()}
+    stages = {kind: cell.stage(kind) for kind in cell.recipe if kind in registry.KINDS}
+    return {k: from_plain(k, stage, own) for k, stage in stages.items() if stage is not None}

@@ -1,20 +1,21 @@
-"""Ceilings and the kernels of a batch, run by themselves in turns; nothing of it is in an epoch."""
+"""Measured peaks and single kernels of a batch, timed in alternating order outside of epochs."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypedDict
 
 from torch import Tensor
 
 from gnnbench.core.counters import FEATURE_BYTES
 from gnnbench.core.minibatch import Batch
 from gnnbench.measure.timed import timed
+from gnnbench.models.framework import BlockT
 from gnnbench.roofline.ceilings import BYTES, FLOPS, Ceiling, Ceilings
-from gnnbench.roofline.counters import on_cpu, on_gpu, run_marked
-from gnnbench.roofline.kernels import Asked, Kernel, asked_of
+from gnnbench.roofline.counters import CounterRecord, on_cpu, on_gpu, run_marked
+from gnnbench.roofline.kernels import AggregationCall, Kernel, KernelKey, aggregation_calls
 from gnnbench.roofline.passes import aggregations
 from gnnbench.roofline.work import ELEMENT, gather_work, sample_work
 
@@ -23,58 +24,92 @@ if TYPE_CHECKING:
     from gnnbench.models.framework import Framework
     from gnnbench.pipelines.schedule import Stages
 
-TURNS = 3  # A B C, C B A ..., after one that is not counted
-HERE = {"host", "device", "cache"}  # rows that no link stands before
+ROUNDS = 3  # A B C, C B A ..., after a warm-up round
+LOCAL_ROWS = {"host", "device", "cache"}  # locations of rows that are read without a link
 READS = "read/s"
 
-Record = dict[str, Any]
+
+class Rate(TypedDict):
+    """An amount of work, the median of its times and the spread of their logarithms."""
+
+    amount: float
+    seconds: float
+    spread: float
 
 
-class Bench:
-    """The kernels of a cell's batches below the machine's ceilings.
+class CeilingRecord(Rate):
+    """A measured peak."""
 
-    Each run begins with caches that hold nothing of it, so that what must come out of memory does,
-    whatever the caches' size.
+    kind: str
+    name: str
+    level: str
+    row_bytes: int
+    level_bytes: int
+    unit: str
+    remark: str
+
+
+class KernelRecord(KernelKey, Rate):
+    """A measured kernel, and its work."""
+
+    kind: str
+    unit: str
+    flops: int
+    bytes: int
+    asked: int
+    reads: int
+
+
+Record = CeilingRecord | KernelRecord
+
+
+class Bench(Generic[BlockT]):
+    """Times the kernels of a cell's batches, and the measured peaks of the machine.
+
+    Caches contain no data of a kernel when it starts, whatever their size, so that compulsory
+    reads go to memory.
     """
 
-    def __init__(self, job: Job, stages: Stages, framework: Framework) -> None:
+    def __init__(self, job: Job, stages: Stages, framework: Framework[BlockT]) -> None:
         self.job, self.stages, self.framework = job, stages, framework
         self._ceilings: Ceilings | None = None
-        self._right = False
+        self._is_correct = False
 
     def kernels(self, seeds: Tensor, epoch: int) -> list[Kernel]:
-        """Of the first batch of an epoch, drawn again."""
+        """The kernels of the first batch of an epoch, which is sampled again."""
         stages = self.stages
         batch = self._draw(seeds, epoch)
-        found = [self._sample(batch, seeds, epoch)]
-        if stages.store is not None and stages.window == 1 and self._rows_are_here(batch):
-            found.append(self._gather(batch))
-        return found + aggregations(batch, self.framework, self.asked(batch))
+        kernels = [self._sample(batch, seeds, epoch)]
+        if stages.store is not None and stages.window == 1 and self._rows_are_local(batch):
+            kernels.append(self._gather(batch))
+        return kernels + aggregations(batch, self.framework, self.aggregation_calls(batch))
 
-    def asked(self, batch: Batch) -> list[Asked]:
-        """What the cell's model aggregates."""
+    def aggregation_calls(self, batch: Batch) -> list[AggregationCall]:
+        """The aggregation calls of the cell's model."""
         cell, graph = self.job.cell, self.job.graph
         blocks = batch.blocks
-        return asked_of(cell.model, blocks, graph.feature_dim, cell.hidden, graph.num_classes)
+        return aggregation_calls(
+            cell.model, blocks, graph.feature_dim, cell.hidden, graph.num_classes
+        )
 
     def run(self, seeds: Tensor, epoch: int) -> tuple[list[Record], str]:
-        """Records of all ceilings and kernels; what is wrong with their results, or "".
+        """Time all peaks and kernels; returns their records, and a fault of a result or "".
 
-        Results are looked at the first time; what is wrong is not measured.
+        Results are checked by the first call. Nothing is timed after a fault.
         """
         kernels = self.kernels(seeds, epoch)
-        fault = "" if self._right else next((f for k in kernels if (f := k.wrong())), "")
-        self._right = not fault
-        found = self._measured(kernels) if self._right else []
+        fault = "" if self._is_correct else next((f for k in kernels if (f := k.wrong())), "")
+        self._is_correct = not fault
+        records = self._measured(kernels) if self._is_correct else []
         self.job.counts.clear()
         if self.job.device.type == "cuda":  # its peak of memory is the system's
             self._ceilings = None
-        return found, fault
+        return records, fault
 
-    def counters(self, seeds: Tensor, epoch: int, program: Sequence[str]) -> list[Record]:
-        """Hardware counters of the same kernels, none of it timed (``gnnbench.roofline.counters``).
+    def counters(self, seeds: Tensor, epoch: int, program: Sequence[str]) -> list[CounterRecord]:
+        """Hardware counters of the same kernels, untimed (``gnnbench.roofline.counters``).
 
-        ``program`` is the command of a process that calls :meth:`run_marked` of the same cell.
+        ``program`` is a command that calls :meth:`run_marked` for the same cell.
         """
         kernels = self.kernels(seeds, epoch)
         if self.job.device.type == "cuda":
@@ -82,7 +117,7 @@ class Bench:
         return on_cpu(kernels, self._ceilings_for(kernels).sweep)
 
     def run_marked(self, seeds: Tensor, epoch: int) -> None:
-        """Run the kernels for a GPU's profiler to look at."""
+        """Run the kernels between marks, for a GPU's profiler."""
         run_marked(self.kernels(seeds, epoch), self.job.device)
 
     def _measured(self, kernels: Sequence[Kernel]) -> list[Record]:
@@ -91,9 +126,9 @@ class Bench:
         amounts: list[float] = [0.0 for _ in ceilings.all]
 
         def run_ceiling(nth: int) -> None:
-            one = ceilings.all[nth]
-            result, seconds = timed(one.run, device)
-            amounts[nth] = one.amount(result)
+            ceiling = ceilings.all[nth]
+            result, seconds = timed(ceiling.run, device)
+            amounts[nth] = ceiling.amount(result)
             times[nth].append(seconds)
 
         def run_kernel(nth: int) -> None:
@@ -102,18 +137,18 @@ class Bench:
             times[nth].append(timed(run, device)[1])
 
         order = range(len(times))
-        for turn in range(TURNS + 1):
-            for nth in order if turn % 2 == 0 else reversed(order):
+        for number in range(ROUNDS + 1):
+            for nth in order if number % 2 == 0 else reversed(order):
                 (run_ceiling if nth < len(amounts) else run_kernel)(nth)
-        told = [{**_of_ceiling(c), "amount": a} for c, a in zip(ceilings.all, amounts, strict=True)]
-        told += [_of_kernel(k) for k in kernels]
+        split = len(amounts)
+        peaks = zip(ceilings.all, amounts, times[:split], strict=True)
         return [
-            {**one, "seconds": statistics.median(found[1:]), "spread": _spread(found[1:])}
-            for one, found in zip(told, times, strict=True)
+            *(_ceiling_record(ceiling, amount, timings[1:]) for ceiling, amount, timings in peaks),
+            *(_kernel_record(k, t[1:]) for k, t in zip(kernels, times[split:], strict=True)),
         ]
 
     def _ceilings_for(self, kernels: Sequence[Kernel]) -> Ceilings:
-        """Made once on a CPU: a batch's kernels are as wide as the next one's."""
+        """The measured peaks; reused on a CPU, because all batches have the same row widths."""
         if self._ceilings is None:
             sizes = {k.width * ELEMENT for k in kernels if k.width}
             self._ceilings = Ceilings(self.job.device, sizes)
@@ -128,13 +163,13 @@ class Bench:
         blocks = sum(t.numel() * t.element_size() for t in batch.tensors())
         work = sample_work(batch.sizes(), graph.indices.element_size(), blocks)
 
-        def ready() -> Callable[[], Any]:
+        def ready() -> Callable[[], object]:
             return lambda: self._draw(seeds, epoch).sizes()
 
         return Kernel("sample", "", 0, "", 0, 0, work, ready)
 
-    def _rows_are_here(self, batch: Batch) -> bool:
-        """Whether all rows of a batch are in the memory that the ceilings are of."""
+    def _rows_are_local(self, batch: Batch) -> bool:
+        """Whether all rows of a batch are in the memory whose peaks are measured."""
         counts = self.job.counts
         counts.clear()
         assert self.stages.store is not None
@@ -142,7 +177,7 @@ class Bench:
         self.stages.store.load(batch)
         where = {row[2] for row in counts.rows() if row[1] == FEATURE_BYTES.name and row[3]}
         counts.clear()
-        return bool(where) and where <= HERE
+        return bool(where) and where <= LOCAL_ROWS
 
     def _gather(self, batch: Batch) -> Kernel:
         store, table = self.stages.store, self.job.graph.features
@@ -150,7 +185,7 @@ class Bench:
         row_bytes = table.shape[1] * table.element_size()
         work = gather_work(batch.input_nodes, row_bytes)
 
-        def ready() -> Callable[[], Any]:
+        def ready() -> Callable[[], object]:
             store.forget()
             return lambda: store.load(batch)
 
@@ -158,23 +193,26 @@ class Bench:
 
 
 def _spread(seconds: Sequence[float]) -> float:
-    """Standard deviation of the logarithms: how far one turn is from the next."""
+    """Standard deviation of the logarithms of repeated times."""
     return statistics.stdev(map(math.log, seconds))
 
 
-def _of_ceiling(one: Ceiling) -> Record:
+def _ceiling_record(ceiling: Ceiling, amount: float, seconds: Sequence[float]) -> CeilingRecord:
     return {
-        "kind": "ceiling", "name": one.name, "level": one.level, "row_bytes": one.row_bytes,
-        "level_bytes": one.level_bytes, "unit": one.unit, "remark": one.remark,
+        "kind": "ceiling", "name": ceiling.name, "level": ceiling.level,
+        "row_bytes": ceiling.row_bytes, "level_bytes": ceiling.level_bytes, "unit": ceiling.unit,
+        "remark": ceiling.remark, "amount": amount, "seconds": statistics.median(seconds),
+        "spread": _spread(seconds),
     }  # fmt: skip
 
 
-def _of_kernel(one: Kernel) -> Record:
-    """Its rate is that of its operations; of what has none, of random reads or of bytes."""
-    work = one.work
+def _kernel_record(kernel: Kernel, seconds: Sequence[float]) -> KernelRecord:
+    """The rate counts operations; for a kernel without any, random reads or bytes."""
+    work = kernel.work
     return {
-        "kind": "kernel", **one.ident(),
+        "kind": "kernel", **kernel.key(),
         "unit": FLOPS if work.flops else READS if work.reads else BYTES,
         "amount": float(work.flops or work.reads or work.bytes), "flops": work.flops,
         "bytes": work.bytes, "asked": work.asked, "reads": work.reads,
+        "seconds": statistics.median(seconds), "spread": _spread(seconds),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the machine at hand can do at most, each ceiling by work that tells that it was done."""
+"""Measured peak rates of this machine; each benchmark verifies that it did its work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BYTES, FLOPS = "B/s", "flop/s"
 WORD = 4
 LEAST_BYTES = 1 << 26  # of a copy's source, whatever the caches
 GPU_BYTES = 1 << 29
-SHARE = 8  # of the memory that there is, at most one part in so many is worked on
+SHARE = 8  # at most 1/SHARE of the memory is used
 ASKED_BYTES = {"cpu": 1 << 25, "cuda": 1 << 28}  # of rows, at random
 CACHE_BYTES = {"cpu": 1 << 29, "cuda": 1 << 30}  # read out of a cache, over and over
 STEPS = {"cpu": 1 << 21, "cuda": 1 << 14}  # of a chain of multiply-adds
@@ -29,12 +29,12 @@ MODULUS = 1 << 32
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Work of which ``amount`` gives how much was done in a run, from what ``run`` returned.
+    """A benchmark of a peak rate: ``amount`` computes the work done from the result of ``run``.
 
-    ``level`` is where the data are: ``memory``, ``L2``, ``L3``, ``shared``, "" of operations.
-    ``row_bytes`` are those of rows read at random, else 0; ``unit`` is that of the rate. ``amount``
-    raises ``RuntimeError`` where the result is not that of the work. ``remark``: why it may not be
-    what it says.
+    ``level`` is the location of the data: ``memory``, ``L2``, ``L3``, ``shared``, "" for
+    operations. ``row_bytes`` is the size of rows read at random, else 0; ``unit`` is that of the
+    rate. ``amount`` raises ``RuntimeError`` for a wrong result. ``remark`` says why the rate may
+    be unreliable.
     """
 
     name: str
@@ -44,22 +44,21 @@ class Ceiling:
     amount: Callable[[Tensor | None], float]
     row_bytes: int = 0
     remark: str = ""
-    level_bytes: int = 0  # that the level holds, of all cores or multiprocessors
+    level_bytes: int = 0  # capacity of the level, over all cores or multiprocessors
 
 
 class Ceilings:
-    """The ceilings of a device, over words 0, 1, 2 ... that are touched once.
+    """The peak rates of a device, measured on an array of the integers 0, 1, 2 ...
 
-    On a CPU they are of torch's present number of threads. What is copied and read from memory is
-    four times as large as the last cache, so that none of it is still there, as far as an eighth of
-    the memory allows; rows are of ``row_sizes`` bytes, multiples of 4. What runs holds words and
-    not these ceilings, so that their memory is free as soon as they are let go.
+    On a CPU they use torch's current number of threads. The array that is copied and read from
+    memory is four times as large as the last cache, so that nothing is cached, but at most an
+    eighth of the memory. Rows have ``row_sizes`` bytes, multiples of 4.
     """
 
     def __init__(self, device: torch.device, row_sizes: Collection[int]) -> None:
         self._device = device
         self._caches = _gpu_caches(device) if device.type == "cuda" else cpu_caches()
-        half, self._remark = self._room()
+        half, self._remark = self._source_bytes()
         self._source = torch.arange(half // WORD, dtype=torch.int32, device=device)
         self._target = torch.zeros_like(self._source)
         last = max(self._caches.values(), default=half)
@@ -67,19 +66,19 @@ class Ceilings:
         self._swept = self._source[: swept // ops.LINE * ops.LINE // WORD]
         ops.copy(self._source, self._target)
         if not torch.equal(self._source, self._target):
-            raise RuntimeError("the ceiling of copies left another copy than its source")
+            raise RuntimeError("the copy of the peak 'copy' differs from its source")
         self.all = [self._fma(), self._copy(), self._read(self._source, MEMORY, 1)]
         self.all += self._in_caches()
         self.all += [self._rows(size) for size in sorted({WORD, *row_sizes})]
-        holds = self._holds()
-        self.all = [replace(c, level_bytes=holds.get(c.level, 0)) for c in self.all]
+        capacities = self._capacities()
+        self.all = [replace(c, level_bytes=capacities.get(c.level, 0)) for c in self.all]
 
     def sweep(self) -> None:
-        """Leave nothing but words of our own in the caches."""
+        """Evict all other data from the caches."""
         ops.read(self._swept)
 
-    def _room(self) -> tuple[int, str]:
-        """Bytes of the half that is copied from."""
+    def _source_bytes(self) -> tuple[int, str]:
+        """Bytes of the source of a copy, and a remark where it may fit in a cache."""
         last = max(self._caches.values(), default=0)
         if self._device.type == "cuda":
             return max(GPU_BYTES, 2 * last), ""
@@ -87,19 +86,19 @@ class Ceilings:
         most = machine.memory_limit_bytes() // SHARE // 2
         half = min(wanted, most) // ops.LINE * ops.LINE
         if not last:
-            return half, "sizes of caches are not told"
+            return half, "sizes of caches are unknown"
         if half < last:
             return half, f"{2 * half >> 20} MiB may stay in a cache of {last >> 20}"
         return half, ""
 
-    def _holds(self) -> dict[str, int]:
+    def _capacities(self) -> dict[str, int]:
         """Bytes by level."""
-        found = {f"L{level}": size for level, size in self._caches.items()}
+        caches = {f"L{level}": size for level, size in self._caches.items()}
         if self._device.type != "cuda":
-            return {**found, MEMORY: machine.memory_limit_bytes()}
+            return {**caches, MEMORY: machine.memory_limit_bytes()}
         gpu = torch.cuda.get_device_properties(self._device)
         shared = gpu.shared_memory_per_multiprocessor * gpu.multi_processor_count
-        return {**found, MEMORY: gpu.total_memory, SHARED: shared}
+        return {**caches, MEMORY: gpu.total_memory, SHARED: shared}
 
     def _copy(self) -> Ceiling:
         """Bytes read and written."""
@@ -107,9 +106,9 @@ class Ceilings:
         moved = 2.0 * source.numel() * WORD
 
         def amount(_: Tensor | None) -> float:
-            # Some of it, for all would take longer than the copy.
+            # Only the end: comparing all of it would take longer than the copy.
             if not torch.equal(source[-4096:], target[-4096:]):
-                raise RuntimeError("the ceiling of copies left another copy than its source")
+                raise RuntimeError("the copy of the peak 'copy' differs from its source")
             target[-4096:] = 0
             return moved
 
@@ -118,24 +117,24 @@ class Ceilings:
         )
 
     def _read(self, words: Tensor, level: str, passes: int) -> Ceiling:
-        right = _sum_below(words.numel()) * passes % MODULUS
+        expected = _sum_below(words.numel()) * passes % MODULUS
         read = float(words.numel() * WORD * passes)
         remark = self._remark if level == MEMORY else ""
         return Ceiling(
-            READ, level, BYTES, lambda: ops.read(words, passes), _checked(right, read, READ),
+            READ, level, BYTES, lambda: ops.read(words, passes), _checked(expected, read, READ),
             remark=remark,
         )  # fmt: skip
 
     def _in_caches(self) -> list[Ceiling]:
-        """Reads out of caches, of as many bytes as surely fit there and not above it."""
-        found = []
-        asked = CACHE_BYTES[self._device.type]
+        """Reads from caches, of sizes that fit in one level but not in the level above it."""
+        ceilings = []
+        total = CACHE_BYTES[self._device.type]
         for level, size in _cached_sizes(self._caches, self._device.type).items():
             words = self._source[: size // WORD]
-            found.append(self._read(words, level, max(asked // size, 1)))
+            ceilings.append(self._read(words, level, max(total // size, 1)))
         if self._device.type == "cuda":
-            found.append(self._shared())
-        return found
+            ceilings.append(self._shared())
+        return ceilings
 
     def _shared(self) -> Ceiling:
         source, steps = self._source, SHARED_STEPS
@@ -146,7 +145,7 @@ class Ceilings:
         return Ceiling(FMA, "", FLOPS, lambda: ops.fma(source, steps), _counted(steps, 2.0))
 
     def _rows(self, row_bytes: int) -> Ceiling:
-        """Rows at random out of memory; those of 4 bytes are reads of single words."""
+        """Random rows from memory; rows of 4 bytes are reads of single words."""
         width = row_bytes // WORD
         count = self._source.numel() // width
         table = self._source[: count * width].view(count, width)
@@ -154,10 +153,10 @@ class Ceilings:
         n = max(ASKED_BYTES[self._device.type] // max(row_bytes, 16), 1)
         ids = torch.randint(0, count, (n,), generator=generator, device=self._device)
         # Row r holds r * width + 0, 1 ... width - 1.
-        right = (int(ids.sum()) * width * width + n * (width * (width - 1) // 2)) % MODULUS
+        expected = (int(ids.sum()) * width * width + n * (width * (width - 1) // 2)) % MODULUS
         return Ceiling(
             ROWS, MEMORY, BYTES, lambda: ops.rows(table, ids),
-            _checked(right, float(n * row_bytes), ROWS), row_bytes, self._remark,
+            _checked(expected, float(n * row_bytes), ROWS), row_bytes, self._remark,
         )  # fmt: skip
 
 
@@ -165,24 +164,28 @@ def _sum_below(n: int) -> int:
     return n * (n - 1) // 2
 
 
-def _checked(right: int, amount: float, name: str) -> Callable[[Tensor | None], float]:
+def _checked(expected: int, amount: float, name: str) -> Callable[[Tensor | None], float]:
     def done(result: Tensor | None) -> float:
         assert result is not None
-        if int(result) % MODULUS != right % MODULUS:
-            raise RuntimeError(f"the ceiling '{name}' read other words than it was to read")
+        if int(result) % MODULUS != expected % MODULUS:
+            raise RuntimeError(
+                f"the sum of the peak '{name}' is wrong: it read other words than it should"
+            )
         return amount
 
     return done
 
 
 def _counted(steps: int, each: float) -> Callable[[Tensor | None], float]:
-    """``each`` of what a result counts, which is so many whole chains."""
+    """``each`` per multiply-add; a result must count whole chains of ``steps``."""
 
     def done(result: Tensor | None) -> float:
         assert result is not None
         count = int(result)
         if count <= 0 or count % steps:
-            raise RuntimeError(f"a ceiling's chains of {steps} steps did {count} in all")
+            raise RuntimeError(
+                f"the chains of a peak, of {steps} steps each, did {count} steps in all"
+            )
         return count * each
 
     return done
@@ -194,14 +197,16 @@ def _gpu_caches(device: torch.device) -> dict[int, int]:
 
 
 def _cached_sizes(caches: dict[int, int], kind: str) -> dict[str, int]:
-    """Bytes to read out of each cache: half of a CPU's second cache; of the third four times the
-    second, at most half of itself, where that is twice the second; a quarter of a GPU's second,
-    whose halves may both hold a line."""
+    """Bytes to read from each cache.
+
+    Half of a CPU's L2; of its L3 four times the L2, at most half the L3, and only where that is at
+    least twice the L2. A quarter of a GPU's L2, whose two halves may both cache a line.
+    """
     second, third = caches.get(2, 0), caches.get(3, 0)
-    found = {}
+    sizes = {}
     if second:
-        found["L2"] = second // (4 if kind == "cuda" else 2) // ops.LINE * ops.LINE
+        sizes["L2"] = second // (4 if kind == "cuda" else 2) // ops.LINE * ops.LINE
     size = min(4 * second, third // 2) // ops.LINE * ops.LINE
     if second and size >= 2 * second:
-        found["L3"] = size
-    return found
+        sizes["L3"] = size
+    return sizes

@@ -3,55 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 
 from gnnbench.kernels.ceilings import mark
 from gnnbench.roofline import ncu, perf
-from gnnbench.roofline.kernels import Kernel
-
-Record = dict[str, Any]
+from gnnbench.roofline.kernels import Kernel, KernelKey
 
 
-def on_cpu(kernels: Sequence[Kernel], sweep: Callable[[], None]) -> list[Record]:
-    """A record of each kernel: which it is, its rates, and ``counters``: how they were had, or why
-    there are none. ``sweep`` empties the caches."""
-    found = []
+class CounterRecord(KernelKey, total=False):
+    """Hardware counters of one kernel; ``counters`` names the tool, or says why there are none."""
+
+    counters: str
+    l1_hit: float | None
+    l2_hit: float | None
+    memory_bytes: float | None
+    flops_run: float | None
+
+
+def on_cpu(kernels: Sequence[Kernel], sweep: Callable[[], None]) -> list[CounterRecord]:
+    """Count each kernel with perf. ``sweep`` evicts its data from the caches beforehand."""
+    records: list[CounterRecord] = []
     for kernel in kernels:
         run = kernel.ready()
         sweep()
         try:
-            told: Record = {"counters": "perf", **perf.rates(perf.counted(run))}
-        except perf.NoCounters as refused:
-            told = _none(refused)
-        found.append({**kernel.ident(), **told})
-    return found
+            rates = perf.rates(perf.counted(run))
+        except perf.NoCounters as error:
+            records.append(_uncounted(kernel, error))
+        else:
+            records.append({**kernel.key(), "counters": "perf", **rates})
+    return records
 
 
-def on_gpu(kernels: Sequence[Kernel], program: Sequence[str]) -> list[Record]:
-    """The same; ``program`` is the command of a process that calls :func:`run_marked` for them."""
+def on_gpu(kernels: Sequence[Kernel], program: Sequence[str]) -> list[CounterRecord]:
+    """The same with Nsight Compute; ``program`` is a command that calls :func:`run_marked`."""
     try:
         counts = ncu.counted(program)
         if len(counts) != len(kernels):
             raise perf.NoCounters(f"'ncu' saw {len(counts)} kernels of {len(kernels)}")
-    except perf.NoCounters as refused:
-        return [{**kernel.ident(), **_none(refused)} for kernel in kernels]
+    except perf.NoCounters as error:
+        return [_uncounted(kernel, error) for kernel in kernels]
     return [
-        {**kernel.ident(), "counters": "ncu", **ncu.rates(one)}
+        {**kernel.key(), "counters": "ncu", **ncu.rates(one)}
         for kernel, one in zip(kernels, counts, strict=True)
     ]
 
 
-def _none(refused: perf.NoCounters) -> Record:
-    return {"counters": f"none: {refused}"}
+def _uncounted(kernel: Kernel, error: perf.NoCounters) -> CounterRecord:
+    return {**kernel.key(), "counters": f"none: {error}"}
 
 
 def run_marked(kernels: Sequence[Kernel], device: torch.device) -> None:
-    """Each kernel once, a mark before it; nothing else is between the profiler's start and stop."""
+    """Run each kernel once behind a mark; only these are between the profiler's start and stop."""
     like = torch.empty(0, device=device)
     for kernel in kernels:
-        kernel.ready()()  # what is loaded and chosen at a first call
+        kernel.ready()()  # a first call loads modules and chooses algorithms
         run = kernel.ready()
         torch.cuda.synchronize(device)
         torch.cuda.cudart().cudaProfilerStart()

@@ -1,15 +1,15 @@
-"""The kernels of one batch, each by itself, and which aggregations a model asks for.
+"""Single kernels of one batch, and the aggregation calls of a model.
 
-What a model aggregates is not said a second time here: its layers of ours are run on tensors
-without data, over an aggregation that notes what it is asked for. Each framework then does the same
-its own way (``gnnbench.roofline.passes``).
+The calls are recorded, not listed: the native layers run on meta tensors over an aggregation that
+records its arguments. Each framework then executes the same calls in its own way
+(``gnnbench.roofline.passes``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -23,14 +23,26 @@ from gnnbench.roofline.work import Work
 ATTENTION = "attention"  # in place of a mode
 
 
+class KernelKey(TypedDict):
+    """Fields that identify a kernel of a batch."""
+
+    name: str
+    direction: str
+    layer: int
+    mode: str
+    width: int
+    heads: int
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel on one batch. ``ready`` makes everything that is not its work and returns what is.
+    """One kernel on one batch. ``ready`` prepares its inputs and returns the timed function.
 
-    ``direction`` of an aggregation: ``forward``; ``backward``, on a block that no backward has seen
-    before, so that a transpose is part of it; ``backward, kept``, on one that has. ``layer`` counts
-    from 1 at the input; ``width`` are elements of a row, of all ``heads`` (0: it has none).
-    ``wrong`` says what is wrong with the result, or "".
+    ``direction``  of an aggregation: ``forward``; ``backward`` on a fresh block, so that a
+                   transpose is part of it; ``backward, kept`` on a block with its transpose
+    ``layer``      counts from 1 at the input
+    ``width``      elements of a row, over all ``heads`` (0: no heads)
+    ``wrong``      checks the result; returns what is wrong with it, or ""
     """
 
     name: str
@@ -40,21 +52,23 @@ class Kernel:
     width: int
     heads: int
     work: Work
-    ready: Callable[[], Callable[[], Any]]
+    ready: Callable[[], Callable[[], object]]
     wrong: Callable[[], str] = lambda: ""
 
-    def ident(self) -> dict[str, Any]:
-        """What tells it from the batch's others."""
-        names = ("name", "direction", "layer", "mode", "width", "heads")
-        return {name: getattr(self, name) for name in names}
+    def key(self) -> KernelKey:
+        """The fields that identify it within the batch."""
+        return {
+            "name": self.name, "direction": self.direction, "layer": self.layer,
+            "mode": self.mode, "width": self.width, "heads": self.heads,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Asked:
-    """An aggregation that a model asks for: of the block of ``layer``, from 1 at the input.
+class AggregationCall:
+    """One aggregation of a model, over the block of ``layer`` (1 is the input layer).
 
-    ``mode`` is None of attention, which has ``heads`` and its ``slope``; ``width`` are the elements
-    of a row, of all heads.
+    ``mode`` is None for attention, which has ``heads`` and a ``slope``; ``width`` is the number of
+    elements of a row, over all heads.
     """
 
     layer: int
@@ -65,34 +79,35 @@ class Asked:
     slope: float = 0.0
 
     @property
-    def words(self) -> str:
-        """The mode, or that it is attention."""
+    def kind(self) -> str:
+        """The mode, or ``attention``."""
         return self.mode or ATTENTION
 
 
-def asked_of(
+def aggregation_calls(
     model: str, blocks: Sequence[Block], feature_dim: int, hidden: int, classes: int
-) -> list[Asked]:
-    """The aggregations of a model's layers over blocks, the input layer first."""
-    found: list[Asked] = []
-    here = [block.mapped(lambda t: t.to("meta")) for block in blocks]
+) -> list[AggregationCall]:
+    """The aggregation calls of a model's layers over blocks, the input layer first."""
+    calls: list[AggregationCall] = []
+    meta_blocks = [block.mapped(lambda t: t.to("meta")) for block in blocks]
 
     def layer_of(block: Block) -> int:
-        return next(n for n, b in enumerate(here, 1) if b is block)
+        return next(n for n, b in enumerate(meta_blocks, 1) if b is block)
 
-    def note(block: Block, x: Tensor, mode: Mode, edge_weight: Tensor | None = None) -> Tensor:
-        found.append(Asked(layer_of(block), mode, x.shape[1], edge_weight is not None))
+    def record(block: Block, x: Tensor, mode: Mode, edge_weight: Tensor | None = None) -> Tensor:
+        calls.append(AggregationCall(layer_of(block), mode, x.shape[1], edge_weight is not None))
         return x.new_empty(block.num_dst, x.shape[1])
 
-    def note_attention(
+    def record_attention(
         block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
     ) -> Tensor:
         _, heads, width = z.shape
-        found.append(Asked(layer_of(block), None, heads * width, False, heads, slope))
+        calls.append(AggregationCall(layer_of(block), None, heads * width, False, heads, slope))
         return z.new_empty(block.num_dst, heads, width)
 
     with torch.no_grad():
-        framework = Native(note, note_attention)
+        framework = Native(record, record_attention)
         stack = build(model, framework, feature_dim, hidden, classes, len(blocks), 0)
-        stack.to("meta")(here, torch.empty(here[0].num_src, feature_dim, device="meta"))
-    return found
+        rows = torch.empty(meta_blocks[0].num_src, feature_dim, device="meta")
+        stack.to("meta")(meta_blocks, rows)
+    return calls

@@ -1,9 +1,8 @@
-"""A GPU's hardware counters, by Nsight Compute around a process of its own that runs each kernel
-of a batch once.
+"""Hardware counters of a GPU, read by Nsight Compute from a process that runs each kernel once.
 
-``ncu`` runs every launch several times over, from empty caches, and writes a line for each. Before
-the launches of one kernel of ours stands a mark, a launch that does nothing
-(``gnnbench.kernels.ceilings.mark``), so that lines are shared out by their order alone.
+``ncu`` replays every launch several times with empty caches and writes a line for it. An empty
+launch (``gnnbench.kernels.ceilings.mark``) precedes the launches of each kernel, so that lines are
+assigned to kernels by their order alone.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from gnnbench.roofline.perf import NoCounters
 
@@ -34,55 +34,66 @@ TIMEOUT_S = 1200.0
 Counts = dict[str, float]
 
 
-def counted(command: Sequence[str], timeout_s: float = TIMEOUT_S) -> list[Counts]:
-    """Sums of ``METRICS`` over the launches behind each mark of a command, in order.
+class GpuRates(TypedDict):
+    """Hit rates of both caches, bytes of memory traffic and executed operations."""
 
-    Raises ``NoCounters`` where there is no ``ncu``, or where it or the program failed.
+    l1_hit: float | None
+    l2_hit: float | None
+    memory_bytes: float
+    flops_run: float
+
+
+def counted(command: Sequence[str], timeout_s: float = TIMEOUT_S) -> list[Counts]:
+    """Run a command under ``ncu``; returns sums of ``METRICS`` over the launches after each mark.
+
+    Raises ``NoCounters`` where ``ncu`` is not installed, or where it or the program fails.
     """
     program = shutil.which("ncu")
     if program is None:
-        raise NoCounters("there is no 'ncu' (Nsight Compute); put it on the PATH")
+        raise NoCounters("'ncu' (Nsight Compute) is not installed; put it on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
-        around = [
+        profiled = [
             program, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log),
             "--clock-control", "none", "--profile-from-start", "off",
             "--metrics", ",".join(METRICS.values()), *command,
         ]  # fmt: skip
         try:
             done = subprocess.run(
-                around, capture_output=True, text=True, check=False, timeout=timeout_s
+                profiled, capture_output=True, text=True, check=False, timeout=timeout_s
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NoCounters(f"'ncu' did not run ({type(error).__name__})") from None
         text = log.read_text(encoding="utf-8") if log.exists() else ""
-    found = shared_out(text)
-    if done.returncode or not found:
+    counts = counts_by_mark(text)
+    if done.returncode or not counts:
         raise NoCounters(f"'ncu' read nothing: {_why(text, done.stderr)}")
-    return found
+    return counts
 
 
-def shared_out(text: str) -> list[Counts]:
-    """The sums by mark, of what ``ncu --csv --page raw --print-units base`` wrote."""
+def counts_by_mark(text: str) -> list[Counts]:
+    """Sums by mark from the output of ``ncu --csv --page raw --print-units base``."""
     lines = text.splitlines()
     head = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), None)
     if head is None:
         return []
-    found: list[Counts] = []
+    counts: list[Counts] = []
     for row in csv.DictReader(lines[head:]):
         if not row["ID"]:  # the line of units
             continue
         if MARK in row["Kernel Name"]:
-            found.append(dict.fromkeys(METRICS, 0.0))
-        elif found:
+            counts.append(dict.fromkeys(METRICS, 0.0))
+        elif counts:
             for name, metric in METRICS.items():
-                found[-1][name] += float(row[metric].replace(",", ""))
-    return found
+                counts[-1][name] += float(row[metric].replace(",", ""))
+    return counts
 
 
-def rates(counts: Mapping[str, float]) -> dict[str, float | None]:
-    """Hit rates, bytes of memory and operations, as FastGL's Table 2 has them from the same tool:
-    sectors found in a cache over all that were looked up there."""
+def rates(counts: Mapping[str, float]) -> GpuRates:
+    """Hit rates, bytes of memory traffic and operations, defined as in FastGL's Table 2.
+
+    A hit rate is sectors hit / sectors looked up.
+    """
     return {
         "l1_hit": _over(counts["l1_hits"], counts["l1_sectors"]),
         "l2_hit": _over(counts["l2_hits"], counts["l2_sectors"]),
@@ -96,7 +107,7 @@ def _over(part: float, whole: float) -> float | None:
 
 
 def _why(text: str, errors: str) -> str:
-    """The tool's own word, else the last of the program's."""
-    told = [line for line in text.splitlines() if line.startswith("==ERROR==")]
+    """The tool's last error, else the last line of the program's errors."""
+    reported = [line for line in text.splitlines() if line.startswith("==ERROR==")]
     lines = [line for line in errors.strip().splitlines() if line]
-    return (told or lines or ["it wrote no kernel"])[-1].removeprefix("==ERROR== ")
+    return (reported or lines or ["it wrote no kernel"])[-1].removeprefix("==ERROR== ")

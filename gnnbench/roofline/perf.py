@@ -1,4 +1,4 @@
-"""A CPU's hardware counters around a piece of work, of all threads of this process (Linux).
+"""Hardware counters of a CPU for one function call, over all threads of this process (Linux).
 
 ``perf_event_open(2)`` counts what a thread does by itself, without privileges where
 ``kernel.perf_event_paranoid`` is 2 or less. Virtual machines often have no counters.
@@ -13,7 +13,7 @@ import platform
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 CALL = {"x86_64": 298, "aarch64": 241}  # number of the system call
 SIZE = 112  # bytes of perf_event_attr, its fifth version
@@ -21,15 +21,15 @@ HARDWARE_CACHE, SOFTWARE = 3, 1
 L1, LAST = 0, 2  # caches: first for data, last
 ACCESSES, MISSES = 0, 1
 DISABLED, NO_KERNEL, NO_HYPERVISOR = 1 << 0, 1 << 5, 1 << 6
-TIMES = 1 | 2  # a count comes with the time that it was wanted and the time that it was counted
+TIMES = 1 | 2  # a count comes with the time it was enabled and the time it was running
 ENABLE, DISABLE, RESET = 0x2400, 0x2401, 0x2403
 LINE = 64
 
 Event = tuple[int, int]
 
 
-def _reads(cache: int, what: int) -> Event:
-    return HARDWARE_CACHE, cache | 0 << 8 | what << 16
+def _reads(cache: int, result: int) -> Event:
+    return HARDWARE_CACHE, cache | 0 << 8 | result << 16
 
 
 EVENTS: dict[str, Event] = {
@@ -40,15 +40,23 @@ EVENTS: dict[str, Event] = {
 }
 
 
+class CpuRates(TypedDict):
+    """Hit rates of the first two caches, and bytes read from memory; None where unknown."""
+
+    l1_hit: float | None
+    l2_hit: float | None
+    memory_bytes: float | None
+
+
 class NoCounters(Exception):
     """Counters cannot be read here; the message says why."""
 
 
-def counted(run: Callable[[], Any], events: Mapping[str, Event] = EVENTS) -> dict[str, float]:
-    """What all threads did while ``run`` ran, by the name of the event.
+def counted(run: Callable[[], object], events: Mapping[str, Event] = EVENTS) -> dict[str, float]:
+    """Count ``events`` of all threads while ``run`` runs; returns counts by event name.
 
-    A count that the processor had room for a part of the time only is scaled to all of it. Raises
-    ``NoCounters`` where one of the events is not to be had.
+    Where the processor multiplexed a counter, its count is scaled to the whole time. Raises
+    ``NoCounters`` where an event is not available.
     """
     threads = [int(path.name) for path in Path("/proc/self/task").iterdir()]
     opened: list[tuple[str, int]] = []
@@ -62,21 +70,21 @@ def counted(run: Callable[[], Any], events: Mapping[str, Event] = EVENTS) -> dic
         run()
         for _, descriptor in opened:
             fcntl.ioctl(descriptor, DISABLE, 0)
-        found = dict.fromkeys(events, 0.0)
+        counts = dict.fromkeys(events, 0.0)
         for name, descriptor in opened:
-            found[name] += _scaled(*struct.unpack("QQQ", os.read(descriptor, 24)))
-        return found
+            counts[name] += _scaled(*struct.unpack("QQQ", os.read(descriptor, 24)))
+        return counts
     finally:
         for _, descriptor in opened:
             os.close(descriptor)
 
 
-def rates(counts: Mapping[str, float]) -> dict[str, float | None]:
-    """Hit rates of reads and bytes that memory gave, from the counts of ``EVENTS``.
+def rates(counts: Mapping[str, float]) -> CpuRates:
+    """Hit rates and bytes read from memory, from the counts of ``EVENTS``.
 
-    The second cache has no event of its own: what the first misses and the last is not asked for it
-    found (where the last is the third). None where counts contradict one another: prefetches count
-    as reads of the last cache on some processors.
+    The second cache has no event: its hits are the misses of the first that do not reach the last
+    (the third). None where counts contradict one another: on some processors prefetches count as
+    reads of the last cache.
     """
     l1, misses = counts["l1_reads"], counts["l1_misses"]
     last, memory = counts["last_reads"], counts["last_misses"]
@@ -91,14 +99,14 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 and 0 <= part <= whole else None
 
 
-def _scaled(count: int, wanted: int, ran: int) -> float:
-    return count * wanted / ran if ran else 0.0
+def _scaled(count: int, enabled: int, running: int) -> float:
+    return count * enabled / running if running else 0.0
 
 
 def _open(event: Event, thread: int) -> int:
     number = CALL.get(platform.machine())
     if number is None:
-        raise NoCounters(f"counters are not known on {platform.machine()}")
+        raise NoCounters(f"hardware counters are not supported on {platform.machine()}")
     kind, config = event
     flags = DISABLED | NO_KERNEL | NO_HYPERVISOR
     attributes = struct.pack("IIQQQQQ", kind, SIZE, config, 0, 0, TIMES, flags).ljust(SIZE, b"\0")

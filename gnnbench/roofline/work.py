@@ -1,13 +1,13 @@
-"""What a kernel has to do: operations and bytes, counted exactly from its arguments.
+"""Work of a kernel: operations and bytes, counted exactly from its arguments.
 
-The work is that of the task, the same for every implementation of it, so that more operations a
-second are always a shorter time. Additions, multiplications and divisions of feature elements count
-as one operation each, comparisons and address arithmetic as none.
+It is the work of the task, equal for all implementations, so that a higher rate is always a shorter
+time. Each addition, multiplication and division of feature elements is one operation; comparisons
+and address arithmetic are none.
 
-``bytes`` are the fewest that the memory must give and take: every row that is wanted is read once,
-however often, every result written once, and the structure (offsets and local ids) read once.
-``asked`` are the bytes that are asked for where nothing is found in a cache: a row for every edge.
-A transpose, a copy of rows by edge or preprocessing that an implementation makes are none of it.
+``bytes`` is the compulsory memory traffic: each distinct row is read once, each result is written
+once, and the structure (offsets and local ids) is read once. ``asked`` is the traffic without any
+cache hit: a row for every edge. Transposes, copies of rows by edge and preprocessing of an
+implementation are not counted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ MODES = ("sum", "mean", "gcn")
 
 @dataclass(frozen=True)
 class Work:
-    """``flops``; ``bytes`` and ``asked`` as the module says; ``reads``: random reads of the graph's
-    structure, 0 of other kernels."""
+    """Operations, bytes (see the module) and, for samplers, random reads."""
 
     flops: int
     bytes: int
@@ -37,14 +36,14 @@ class Work:
 
 
 def gather_work(ids: Tensor, row_bytes: int) -> Work:
-    """Rows ``table[ids]``: ids ``[n]`` and rows are read, rows are written."""
+    """Work of ``table[ids]``: ids ``[n]`` and rows are read, rows are written."""
     n, distinct = ids.numel(), ids.unique().numel()
     moved = n * (ids.element_size() + row_bytes)
     return Work(0, moved + distinct * row_bytes, moved + n * row_bytes)
 
 
 def aggregate_work(block: Block, width: int, mode: str, weights: int = 0) -> Work:
-    """Sources of a block aggregated into its destinations, rows of ``width`` float32.
+    """Work of aggregating sources into destinations, rows of ``width`` float32.
 
     An edge adds a row to its destination's sum, where it has ``weights`` (float32, one for each
     head) times these; ``mean`` divides the sums of destinations that have neighbours; ``gcn`` adds
@@ -64,7 +63,7 @@ def aggregate_work(block: Block, width: int, mode: str, weights: int = 0) -> Wor
 
 
 def aggregate_backward_work(block: Block, width: int, mode: str, weights: int = 0) -> Work:
-    """The gradient of the sources from that of the destinations: as many operations as forward.
+    """Work of the gradient of the sources; as many operations as forward.
 
     A destination's gradient is divided once, then added along its edges (and to its own row). Read
     are the rows of destinations that have edges (of ``gcn`` all), written those of all sources.
@@ -81,11 +80,11 @@ def aggregate_backward_work(block: Block, width: int, mode: str, weights: int = 
 
 
 def attend_work(block: Block, heads: int, width: int) -> Work:
-    """Sources weighted by attention: ``width`` elements a row, of all heads together.
+    """Work of sums weighted by attention; ``width`` elements a row, over all heads.
 
     At each edge and head two scores are added and their softmax is made (less the largest,
     exponential, sum, quotient); each element of its row is multiplied and added. LeakyReLU and
-    finding the largest count as nothing. Weights that an implementation writes are no part of it.
+    the maximum count as nothing. Weights that an implementation writes are not counted.
     """
     edges, used = block.num_edges, block.indices.unique().numel()
     reached = _reached(block)
@@ -98,7 +97,7 @@ def attend_work(block: Block, heads: int, width: int) -> Work:
 
 
 def attend_backward_work(block: Block, heads: int, width: int) -> Work:
-    """The gradients of rows and of both ends' scores.
+    """Work of the gradients of rows and of the scores of both ends.
 
     At each edge every element is multiplied and added twice, for the row's gradient and for the
     weight's; of each head the softmax takes a product, a sum, a difference and a product, LeakyReLU
@@ -116,7 +115,7 @@ def attend_backward_work(block: Block, heads: int, width: int) -> Work:
 
 
 def sample_work(sizes: Sizes, id_bytes: int, block_bytes: int) -> Work:
-    """A batch's edges drawn from the graph: no operations on elements.
+    """Work of sampling a batch: no operations on elements.
 
     Of each destination the two ends of its row are read, of each edge the neighbour's id, the
     blocks are written. ``reads`` are random: one for each destination of a hop, one for each edge.

@@ -65,7 +65,7 @@ def test_counters_are_read_or_say_why_not(graph):
     program = [*command("python", "gnnbench.harness.profiled_process"), "{}"]  # it cannot run
     found = made.diagnostics.counters(5, program)
     assert len(found) == 11
-    reason = "read nothing" if shutil.which("ncu") else "there is no 'ncu'"
+    reason = "read nothing" if shutil.which("ncu") else "is not installed"
     assert all(reason in one["counters"] for one in found)
 
 

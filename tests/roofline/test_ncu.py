@@ -36,7 +36,7 @@ TEXT = "\n".join(
 
 
 def test_launches_belong_to_the_mark_before_them():
-    first, second = ncu.shared_out(TEXT)
+    first, second = ncu.counts_by_mark(TEXT)
     assert list(first.values()) == [1000, 50, 800, 200, 4096, 1024, 64, 8, 0]
     assert list(second.values()) == [40, 10, 40, 20, 400, 50, 1, 2, 3]
     assert ncu.rates(first) == {
@@ -47,8 +47,8 @@ def test_launches_belong_to_the_mark_before_them():
 
 
 def test_nothing_comes_of_a_text_without_a_table():
-    assert ncu.shared_out("==ERROR== ERR_NVGPUCTRPERM - no permission\n") == []
-    assert ncu.shared_out("") == []
+    assert ncu.counts_by_mark("==ERROR== ERR_NVGPUCTRPERM - no permission\n") == []
+    assert ncu.counts_by_mark("") == []
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def tool(tmp_path, monkeypatch):
 
 def test_it_is_run_and_read(tool):
     tool(TEXT)
-    assert ncu.counted(["true"]) == ncu.shared_out(TEXT)
+    assert ncu.counted(["true"]) == ncu.counts_by_mark(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_why_there_is_nothing_is_told(tool, text, code, words, reason):
 
 def test_without_the_tool_the_row_will_say_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoCounters, match="there is no 'ncu'"):
+    with pytest.raises(NoCounters, match="'ncu' .* is not installed"):
         ncu.counted(["true"])

@@ -67,10 +67,10 @@ def test_work_that_was_not_done_is_no_ceiling(small, monkeypatch):
     }
     for name, lazy in short.items():
         monkeypatch.setattr(ceilings.ops, name, lazy)
-    by_name["copy", "memory", 0].amount(None)  # the last copy stands, once
+    by_name["copy", "memory", 0].amount(None)  # the result of the last copy is still there
     for key, words in {
         ("read", "memory", 0): "read other words", ("rows", "memory", 4): "read other words",
-        ("fma", "", 0): "did 1025 in all", ("copy", "memory", 0): "another copy",
+        ("fma", "", 0): "did 1025 steps", ("copy", "memory", 0): "differs from its source",
     }.items():  # fmt: skip
         ceiling = by_name[key]
         with pytest.raises(RuntimeError, match=words):
@@ -92,7 +92,7 @@ def test_without_sizes_of_caches_there_are_none_of_theirs(small, monkeypatch):
     assert [(c.name, c.level) for c in found] == [
         ("fma", ""), ("copy", "memory"), ("read", "memory"), ("rows", "memory"),
     ]  # fmt: skip
-    assert found[1].remark == "sizes of caches are not told"
+    assert found[1].remark == "sizes of caches are unknown"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gnnbench.models.framework import Framework
 from gnnbench.models.native import Native
 from gnnbench.roofline import bench, ceilings
 from gnnbench.roofline.bench import Bench
-from gnnbench.roofline.kernels import Asked, asked_of
+from gnnbench.roofline.kernels import AggregationCall, aggregation_calls
 from gnnbench.roofline.passes import aggregations
 
 DIRECTIONS = ["forward", "backward", "backward, kept"]
@@ -53,8 +53,8 @@ def test_models_are_asked_what_they_aggregate(model, mode, widths):
     block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
     inner = Block(ints(0, 1), ints(2), nodes[:3], 1)
     blocks = [block, inner, Block(ints(0, 1), ints(0), nodes[:1], 1)]
-    assert asked_of(model, blocks, 30, 16, 7) == [
-        Asked(layer, mode, width) for layer, width in enumerate(widths, 1)
+    assert aggregation_calls(model, blocks, 30, 16, 7) == [
+        AggregationCall(layer, mode, width) for layer, width in enumerate(widths, 1)
     ]
 
 
@@ -62,14 +62,17 @@ def test_attention_is_asked_for_with_its_heads():
     nodes = torch.arange(6)
     block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
     blocks = [block, Block(ints(0, 1), ints(2), nodes[:3], 1)]
-    assert asked_of("gat", blocks, 30, 16, 7) == [
-        Asked(1, None, 16, heads=8, slope=0.2), Asked(2, None, 7, heads=1, slope=0.2)
+    assert aggregation_calls("gat", blocks, 30, 16, 7) == [
+        AggregationCall(1, None, 16, heads=8, slope=0.2),
+        AggregationCall(2, None, 7, heads=1, slope=0.2)
     ]  # fmt: skip
 
 
 def test_visits_of_walks_are_asked_for_as_weights():
     block = Block(ints(0, 1), ints(1), torch.arange(2), 1, weights=torch.tensor([3.0]))
-    assert asked_of("pinsage", [block], 30, 16, 7) == [Asked(1, "mean", 7, weighted=True)]
+    assert aggregation_calls("pinsage", [block], 30, 16, 7) == [
+        AggregationCall(1, "mean", 7, weighted=True)
+    ]
 
 
 @pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
@@ -94,9 +97,9 @@ def test_every_aggregation_of_ours_has_its_kernels(graph, aggregate):
     kernels = look.kernels(seeds, 5)
     assert [k.wrong() for k in kernels] == [""] * 11
     attends = look.framework.attention() is not None
-    asked = [Asked(1, None, 16, heads=8, slope=0.2)]
+    calls = [AggregationCall(1, None, 16, heads=8, slope=0.2)]
     batch = look.stages.sampler.sample(seeds, 5, 0)
-    found = aggregations(batch, look.framework, asked)
+    found = aggregations(batch, look.framework, calls)
     assert [k.wrong() for k in found] == [""] * 3 * attends
     assert attends == (aggregate in ("csr", "scatter"))
 
@@ -134,7 +137,7 @@ def test_planted_faults_are_found(mode):
         (right, "", ""), (late, "values", "gradients"), (backwards, "", "gradients"),
         (short, "values", "gradients"),
     ):  # fmt: skip
-        kernels = aggregations(batch, Native(faulty), [Asked(1, mode, 8)])
+        kernels = aggregations(batch, Native(faulty), [AggregationCall(1, mode, 8)])
         found = {k.direction: k.wrong() for k in kernels}
         for direction, words in (("forward", forward), ("backward", backward)):
             assert words in found[direction] and bool(words) == bool(found[direction])
@@ -151,7 +154,7 @@ def test_faults_of_attention_are_found(graph):
     look, seeds = looked_at(graph, "baseline", model="gat")
     right = look.framework.attention()
     batch = look.stages.sampler.sample(seeds, 5, 0)
-    asked = look.asked(batch)[:1]
+    calls = look.aggregation_calls(batch)[:1]
 
     def large(block, z, of_source, of_destination, slope):
         return right(block, z, of_source, of_destination, slope) * 1.001
@@ -160,7 +163,7 @@ def test_faults_of_attention_are_found(graph):
         return right(block, z, of_source, of_destination, 1.0)
 
     for faulty in (large, flat):
-        kernels = aggregations(batch, Native(make_native(), faulty), asked)
+        kernels = aggregations(batch, Native(make_native(), faulty), calls)
         assert ["values" in k.wrong() for k in kernels] == [True, False, False]
         assert ["gradients" in k.wrong() for k in kernels] == [False, True, False]
         assert "layer 1 (attention, 16 wide)" in kernels[0].wrong()
@@ -179,7 +182,7 @@ def test_weighted_edges_are_held_against_their_reference():
             dense[v, u] += w / (3 if v == 0 else 6)
         return dense @ x
 
-    kernels = aggregations(batch, Native(weighted), [Asked(1, "mean", 4, True)])
+    kernels = aggregations(batch, Native(weighted), [AggregationCall(1, "mean", 4, True)])
     assert [k.wrong() for k in kernels] == ["", "", ""]
     assert kernels[0].work.flops == 4 * (2 * 5 + 2)
 
@@ -194,7 +197,7 @@ def test_a_framework_without_an_aggregation_has_no_kernels_of_it():
         def blocks(self, batch):
             raise AssertionError
 
-    assert aggregations(None, Closed(), [Asked(1, "sum", 8)]) == []
+    assert aggregations(None, Closed(), [AggregationCall(1, "sum", 8)]) == []
 
 
 def test_ceilings_and_kernels_are_run_in_turns(graph, monkeypatch):
@@ -216,7 +219,7 @@ def test_ceilings_and_kernels_are_run_in_turns(graph, monkeypatch):
     ]  # fmt: skip
     dim = graph.feature_dim
     assert [w for _, _, w in above[5:]] == [4, 4 * 16, 4 * dim]
-    turns = bench.TURNS + 1
+    turns = bench.ROUNDS + 1
     each = len(seen) // turns
     assert each * turns == len(seen) and each == len(records)
     first = seen[: len(above)]  # kernels are made ready anew each time

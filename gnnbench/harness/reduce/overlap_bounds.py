@@ -102,7 +102,7 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
     if cell.device == "cpu":
         share = min((cell.threads or cores) / cores, 1.0)
         return max(*alone.values(), share * sum(alone.values()))
-    drawing = DRAWING.get(flat(cell.recipe).get("sampler.topology", ""))
+    drawing = DRAWING.get(str(flat(cell.recipe).get("sampler.topology", "")))
     if drawing is None:
         return None
     occupied = {

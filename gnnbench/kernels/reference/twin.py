@@ -205,7 +205,8 @@ def graph(spec: TwinSpec) -> tuple[Int64s, npt.NDArray[np.int32] | Int64s]:
                     neighbors[ids[q]].add(ids[p])
     indptr = np.cumsum([0] + [len(row) for row in neighbors], dtype=np.int64)
     flat = [u for row in neighbors for u in sorted(row)]
-    return indptr, np.array(flat, dtype=np.int64 if spec.wide_ids else np.int32)
+    indices = np.array(flat, dtype=np.int64)
+    return indptr, indices if spec.wide_ids else indices.astype(np.int32)
 
 
 def _communities(spec: TwinSpec) -> list[int]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gnnbench.measure.kernels import Row as KernelRow
     from gnnbench.roofline.bench import Bench
     from gnnbench.roofline.bench import Record as RooflineRecord
+    from gnnbench.roofline.counters import CounterRecord
 
 
 class Diagnostics:
@@ -69,7 +70,7 @@ class Diagnostics:
         with self._system.job.peak.apart():
             return self._bench.run(self._system.seeds(epoch)[0], epoch)
 
-    def counters(self, epoch: int, program: Sequence[str]) -> list[RooflineRecord]:
+    def counters(self, epoch: int, program: Sequence[str]) -> list[CounterRecord]:
         """Read hardware counters of these kernels; the command ``program`` calls ``run_marked``."""
         records = self._bench.counters(self._system.seeds(epoch)[0], epoch, program)
         self._system.job.counts.clear()

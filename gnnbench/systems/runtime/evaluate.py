@@ -73,7 +73,7 @@ class Evaluator:
     def _as_trained(self) -> Sampler:
         """Draws by the law that the cell trains by, whichever of its picks that has."""
         cell, graph = self._job.cell, self._job.graph
-        asked = cell.recipe.get("sampler", {}).get("pick", OWN_PICK)
+        asked = cell.setting("sampler", "pick") or OWN_PICK
         pick = asked if all_fault(asked) else OWN_PICK  # "": it is without replacement
         weights = "graph" if pick in WEIGHTED else None
         return build_sampler(

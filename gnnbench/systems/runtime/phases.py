@@ -93,7 +93,7 @@ def probe_system(system: BuiltSystem, epochs: Sequence[int]) -> tuple[dict[str, 
         by_phase = probe(system.stages, batches, job.device, system.until.word, check)
         times = {phase: times.get(phase, []) + seconds for phase, seconds in by_phase.items()}
     # A stage may give itself any name: the cell says who provides it, if it has a recipe.
-    name = job.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
+    name = job.cell.stage_name(registry.SAMPLER) or sampler.name
     if sampler.ahead and name in registry.OURS[registry.SAMPLER]:
         times.pop("sample")  # nothing is sampled ahead here, so it takes longer
     for phase in system.recipe.leaner(0):  # of leaner stages than an epoch's: may take longer

@@ -120,7 +120,7 @@ class Recipe:
         """The same with one setting."""
         kind, dot, name = path.partition(".")
         if kind == DTYPE.name and not dot:
-            return replace(self, dtype=DTYPE.check(f"system '{self.name}'", value))
+            return replace(self, dtype=str(DTYPE.check(f"system '{self.name}'", value)))
         if kind not in NEEDED:
             raise UsageError(
                 f"system '{self.name}' has no setting '{path}';"
