@@ -21,6 +21,6 @@ def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Iterable[
     columns = "".join("l" if side else "r" for side in left)
     told = [" & ".join(map(escaped, row)) + r" \\" for row in (heads, *rows)]
     return [
-        rf"\begin{{tabular}}{{{columns}}}", r"\hline", told[0], r"\hline", *told[1:], r"\hline",
+        rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline",
         r"\end{tabular}",
     ]  # fmt: skip

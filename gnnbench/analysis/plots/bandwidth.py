@@ -1,298 +1,310 @@
-"""Bytes of feature rows a second, by their width, their number, the table's size and the budget of
-multiprocessors.
+"""Bandwidth of feature gathers by row width, number of rows, table size and multiprocessors.
 
-After PyTorch-Direct's Figs. 8, 10 and 12. Dashed: copies of as many bytes in one piece, measured in
-turn with the gathers. The requests for a row are its address model's (Figs. 4 and 5).
+After PyTorch-Direct's Figs. 8, 10 and 12. Dashed lines are contiguous copies of as many bytes,
+measured alternately with the gathers. Requests per row follow its address model (Figs. 4 and 5).
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gnnbench.analysis import metrics as m
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
+from gnnbench.schema import CellRow, MetricRow
 from gnnbench.schema.reader import Run
-
-Row = Mapping[str, Any]
-Number = Callable[[Row], float]
 
 GIGABYTE = 1e9
 FLOAT_BYTES = 4
 MARKERS = "osD^vPX*"
 DASHES = ("--", ":")
-NEAREST_LABEL = 0.06  # of an axis, from one label to the next
+NEAREST_LABEL = 0.06  # distance of two tick labels / length of the axis
 COPIES = {
     "host": "copy, host", "host_copy": "copy over the link", "zero_copy": "copy over the link",
     "device": "copy, device", "cache": "copy, device",
 }  # fmt: skip
 APART = ("dataset", "batch_size", "device")
-# Columns of the figure's own: whose memory rows are read from, whose line it is, and how large the
-# budget is that its panel goes over.
-PLACE, NAME, BUDGET = "place", "name", "budget"
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A measured cell. ``memory`` names the memory that it reads, ``copies`` has rates in GB/s.
+
+    ``name`` is the label of its line, ``budget`` the number of multiprocessors or blocks that it
+    may use, if that is swept.
+    """
+
+    row: CellRow
+    rate: MetricRow
+    copies: dict[str, list[float]]
+    memory: str
+    name: str = ""
+    budget: int | None = None
+
+    @property
+    def gb_per_s(self) -> float:
+        """Rate of feature rows (GB/s)."""
+        return self.rate.value / GIGABYTE
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a feature row."""
+        return int(self.row["feature_dim"]) * FLOAT_BYTES
+
+    @property
+    def table_gb(self) -> float:
+        """Size of the feature table (GB), two significant digits."""
+        return float(f"{self.row['nodes'] * self.row_bytes / GIGABYTE:.2g}")
+
+    @property
+    def table_per_gather(self) -> int:
+        """Rows of the table / rows of a gather."""
+        return round(self.row["nodes"] / self.row["batch_size"])
+
+    @property
+    def sizes(self) -> str:
+        """Widths of rows and table, in words."""
+        return f"rows of {self.row_bytes} B, table of {self.table_gb:g} GB"
+
+    @property
+    def error(self) -> list[list[float]] | None:
+        """Distances to the ends of the 95 % interval; None without one."""
+        low, high, value = self.rate.low, self.rate.high, self.rate.value
+        if low is None or high is None:
+            return None
+        return [[(value - low) / GIGABYTE], [(high - value) / GIGABYTE]]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What lines go over, and what all cells of one panel have in common."""
+    """The x axis of a panel. ``fixed`` is equal for all gathers of a panel."""
 
     words: str
-    of: Number
-    fixed: Callable[[Row], tuple[Any, ...]]
-    title: Callable[[Row], str]
-
-
-def row_bytes(row: Row) -> int:
-    """Bytes of a feature row of the cell's table."""
-    return int(row["feature_dim"]) * FLOAT_BYTES
-
-
-def table_size(row: Row) -> float:
-    """Size of the cell's table in GB, two digits."""
-    return float(f"{row['nodes'] * row_bytes(row) / GIGABYTE:.2g}")
-
-
-def _share(row: Row) -> int:
-    """The table's rows over those of a gather."""
-    return round(row["nodes"] / row["batch_size"])
+    value: Callable[[Gather], float]
+    fixed: Callable[[Gather], Hashable]
+    title: Callable[[Gather], str]
 
 
 def _budget(words: str) -> Axis:
     return Axis(
         words,
-        lambda r: float(r[BUDGET]),
-        lambda r: (r[PLACE], r["dataset"], r["batch_size"]),
-        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+        lambda g: float(g.budget or 0),
+        lambda g: (g.memory, g.row["dataset"], g.row["batch_size"]),
+        lambda g: f"{g.memory}, {g.sizes}",
     )
 
 
-# By the setting, at whatever depth of a recipe it stands.
+# By the name of the option, at any depth of a recipe.
 BUDGETS = {
     "sms": _budget("multiprocessors of a green context"),
-    "blocks": _budget("blocks that read: a capped grid"),
+    "blocks": _budget("thread blocks of a capped grid"),
 }
 AXES = (
     Axis(
         "bytes of a row",
-        row_bytes,
-        lambda r: (r[PLACE], table_size(r), _share(r)),
-        lambda r: f"{r[PLACE]}, table of {table_size(r):g} GB, 1/{_share(r)} a gather",
+        lambda g: g.row_bytes,
+        lambda g: (g.memory, g.table_gb, g.table_per_gather),
+        lambda g: f"{g.memory}, table of {g.table_gb:g} GB, 1/{g.table_per_gather} a gather",
     ),
     Axis(
         "rows of a gather",
-        lambda r: float(r["batch_size"]),
-        lambda r: (r[PLACE], r["dataset"]),
-        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+        lambda g: float(g.row["batch_size"]),
+        lambda g: (g.memory, g.row["dataset"]),
+        lambda g: f"{g.memory}, {g.sizes}",
     ),
     Axis(
         "GB of the table",
-        table_size,
-        lambda r: (r[PLACE], r["feature_dim"], r["batch_size"]),
-        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, {r['batch_size']:,} a gather",
+        lambda g: g.table_gb,
+        lambda g: (g.memory, g.row["feature_dim"], g.row["batch_size"]),
+        lambda g: f"{g.memory}, rows of {g.row_bytes} B, {g.row['batch_size']:,} a gather",
     ),
 )
+Panel = tuple[Axis | None, list[Gather]]
 
 
 def figure(run: Run) -> Figure | None:
-    """A panel for every axis that varies, bars where none does; None where no rate is known."""
+    """A panel of lines for every axis that varies, of bars if none does; None without rates."""
     known = Metrics(run.metrics)
-    rows: list[Row] = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
-    if not rows:
+    rows = [r for r in run.cells if r["status"] != "incorrect"]
+    gathers = [gather for r in rows if (gather := _gather(r, known)) is not None]
+    if not gathers:
         return None
-    named = labels(rows)
-    rows = [{**r, PLACE: _place(r, known)} for r in rows]
-    budgets: list[tuple[Axis | None, list[Row]]] = [
-        (axis, g)
-        for setting, axis in BUDGETS.items()
-        for g in _groups(_named(_swept(rows, setting), setting), axis.fixed)
+    budgets: list[Panel] = [
+        (axis, group)
+        for option, axis in BUDGETS.items()
+        for group in group_by(_named(_swept(gathers, option), option), axis.fixed).values()
     ]
-    others = _named(_but(rows, budgets))
-    panels: list[tuple[Axis | None, list[Row]]] = [
-        (axis, g)
+    others = _named(_not_drawn(gathers, budgets))
+    panels: list[Panel] = [
+        (axis, group)
         for axis in AXES
-        for g in _groups(others, axis.fixed)
-        if len({axis.of(r) for r in g}) > 1
+        for group in group_by(others, axis.fixed).values()
+        if len({axis.value(g) for g in group}) > 1
     ]
-    alone = _groups(_but(others, panels), lambda r: (r["dataset"], r["batch_size"], r[PLACE]))
-    panels += [*budgets, *((None, g) for g in alone)]
-    names = list(dict.fromkeys(r[NAME] for _, group in panels for r in group))
-    widths = _requests(rows, known)
-    result, axes = style.panels(len(panels) + (len(widths) > 1), 4.6, most=2)
-    for ax, (over, group) in zip(axes, panels, strict=False):
-        if over is None:
-            _bars(ax, group, names, known)
+    single = group_by(
+        _not_drawn(others, panels), lambda g: (g.row["dataset"], g.row["batch_size"], g.memory)
+    )
+    panels += [*budgets, *((None, group) for group in single.values())]
+    names = list(dict.fromkeys(g.name for _, group in panels for g in group))
+    requests = _requests(gathers, known)
+    result, axes = style.panels(len(panels) + (len(requests) > 1), 4.6, most=2)
+    for ax, (axis, group) in zip(axes, panels, strict=False):
+        if axis is None:
+            _bars(ax, group, names)
         else:
-            _lines(ax, over, group, names, known)
+            _lines(ax, axis, group, names)
         ax.set_ylabel("GB/s of rows", fontsize=8)
-        # An interval of few pairs may reach anywhere.
-        ax.set_ylim(0, 1.15 * max(_told(group, known)))
-    if len(widths) > 1:
-        _staircase(axes[-1], widths)
+        # Intervals of few pairs can be very long, so they do not extend the axis.
+        rates = [g.gb_per_s for g in group]
+        rates += [rate for g in group for rate in _median_copies([g]).values()]
+        ax.set_ylim(0, 1.15 * max(rates))
+    if len(requests) > 1:
+        _request_counts(axes[-1], requests)
     for ax in axes:
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
-    style.tell_doubts(result, rows, pale=any(axis is None for axis, _ in panels))
-    style.head(result, "Gather bandwidth", named, APART)
+    drawn = [g.row for g in gathers]
+    style.add_doubt_legend(result, drawn, pale=any(axis is None for axis, _ in panels))
+    style.head(result, "Gather bandwidth", labels(drawn), APART)
     return result
 
 
-def _named(rows: Sequence[Row], setting: str = "") -> list[Row]:
-    """Rows with the line that each belongs to among these, and what ``setting`` is where told."""
-    named = labels(rows)
-    return [{**r, **_parted(named.system(r), setting)} for r in rows]
-
-
-def _parted(label: str, setting: str) -> Row:
-    words = [word.partition("=") for word in label.split(" ")]
-    told = [value for path, _, value in words if path.rpartition(".")[2] == setting]
-    name = " ".join("".join(word) for word in words if word[0].rpartition(".")[2] != setting)
-    return {NAME: name, BUDGET: int(told[0]) if told else None}
-
-
-def _swept(rows: Sequence[Row], setting: str) -> list[Row]:
-    """Those with more than one value of a setting where nothing else differs."""
-    told = [r for r in _named(rows, setting) if r[BUDGET] is not None]
-    lines = _groups(told, lambda r: (r[NAME], r[PLACE], r["dataset"], r["batch_size"]))
-    return [r for line in lines if len({r[BUDGET] for r in line}) > 1 for r in line]
-
-
-def _but(rows: Sequence[Row], panels: Sequence[tuple[Axis | None, list[Row]]]) -> list[Row]:
-    """Rows that no panel has."""
-    drawn = {r["id"] for _, group in panels for r in group}
-    return [r for r in rows if r["id"] not in drawn]
-
-
-def _groups(rows: Sequence[Row], key: Callable[[Row], tuple[Any, ...]]) -> list[list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return list(found.values())
-
-
-def _rate(row: Row, known: Metrics) -> Row | None:
-    """Told of gathers alone, where a copy stands beside it."""
-    if known.value(row["id"], "features", m.OF_COPY) is None:
+def _gather(row: CellRow, known: Metrics) -> Gather | None:
+    """The gather of a cell; None if no rate or no copy was measured."""
+    rate = known.row(row["id"], "features", m.ROW_RATE)
+    if rate is None or known.value(row["id"], "features", m.OF_COPY) is None:
         return None
-    return known.row(row["id"], "features", m.ROW_RATE)
+    copies: dict[str, list[float]] = {}
+    for where, copied in known.by_where(row["id"], "features", m.COPY_RATE).items():
+        copies.setdefault(COPIES[where], []).append(copied / GIGABYTE)
+    return Gather(row, rate, copies, _memory(row, known))
 
 
-def _place(row: Row, known: Metrics) -> str:
-    """A device's own memory is many times as fast as the link: one scale does not show both."""
+def _memory(row: CellRow, known: Metrics) -> str:
+    """The memory that is read. Device memory is much faster than the link: it needs its scale."""
     if row["device"] == "cpu":
         return "cpu"
     own = "device" in known.by_where(row["id"], "features", m.COPY_RATE)
     return f"{row['device']}, {'its' if own else 'host'} memory"
 
 
-def _copies(rows: Sequence[Row], known: Metrics) -> dict[str, float]:
-    """Median rate of the copies beside some cells, by words."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        for where, rate in known.by_where(row["id"], "features", m.COPY_RATE).items():
-            found.setdefault(COPIES[where], []).append(rate / GIGABYTE)
-    return {words: statistics.median(rates) for words, rates in found.items()}
+def _named(gathers: Sequence[Gather], option: str = "") -> list[Gather]:
+    """Gathers with the labels that they have among each other, without ``option`` (the budget)."""
+    named = labels(g.row for g in gathers)
+    return [_with_label(g, named.system(g.row), option) for g in gathers]
 
 
-def _told(rows: Sequence[Row], known: Metrics) -> list[float]:
-    """Every rate that a panel shows."""
-    rates = [rate["value"] / GIGABYTE for r in rows if (rate := _rate(r, known))]
-    return [*rates, *(c for r in rows for c in _copies([r], known).values())]
+def _with_label(gather: Gather, label: str, option: str) -> Gather:
+    settings = [word.partition("=") for word in label.split(" ")]
+    budgets = [value for path, _, value in settings if path.rpartition(".")[2] == option]
+    name = " ".join("".join(s) for s in settings if s[0].rpartition(".")[2] != option)
+    return replace(gather, name=name, budget=int(budgets[0]) if budgets else None)
 
 
-def _error(rate: Row) -> list[list[float]] | None:
-    """Down and up to the ends of the interval; None without one."""
-    if rate["low"] is None or rate["high"] is None:
-        return None
-    ends = (rate["value"] - rate["low"], rate["high"] - rate["value"])
-    return [[e / GIGABYTE] for e in ends]
+def _swept(gathers: Sequence[Gather], option: str) -> list[Gather]:
+    """Gathers with several values of an option among those that differ in nothing else."""
+    limited = [g for g in _named(gathers, option) if g.budget is not None]
+    lines = group_by(
+        limited, lambda g: (g.name, g.memory, g.row["dataset"], g.row["batch_size"])
+    ).values()
+    return [g for line in lines if len({x.budget for x in line}) > 1 for g in line]
 
 
-def _lines(ax: Axes, over: Axis, rows: list[Row], names: list[str], known: Metrics) -> None:
-    ticks = sorted({x for r in rows if (x := over.of(r))})
-    for row in rows:
-        if over.of(row) and (rate := _rate(row, known)):
-            style.query(ax, over.of(row), rate["value"] / GIGABYTE, row)
+def _not_drawn(gathers: Sequence[Gather], panels: Sequence[Panel]) -> list[Gather]:
+    """Gathers that are in no panel."""
+    drawn = {g.row["id"] for _, group in panels for g in group}
+    return [g for g in gathers if g.row["id"] not in drawn]
+
+
+def _median_copies(gathers: Sequence[Gather]) -> dict[str, float]:
+    """Median rate of the copies of some gathers (GB/s) by label."""
+    rates: dict[str, list[float]] = {}
+    for gather in gathers:
+        for words, copied in gather.copies.items():
+            rates.setdefault(words, []).extend(copied)
+    return {words: statistics.median(own) for words, own in rates.items()}
+
+
+def _lines(ax: Axes, axis: Axis, gathers: list[Gather], names: list[str]) -> None:
+    ticks = sorted({x for g in gathers if (x := axis.value(g))})
+    for gather in gathers:
+        if axis.value(gather):
+            style.mark_doubt(ax, axis.value(gather), gather.gb_per_s, gather.row)
     for number, name in enumerate(names):
-        mine = sorted((r for r in rows if r[NAME] == name), key=over.of)
+        own = sorted((g for g in gathers if g.name == name), key=axis.value)
         colour, mark = style.PALETTE[number % len(style.PALETTE)], MARKERS[number % len(MARKERS)]
-        told = [(over.of(r), rate) for r in mine if (rate := _rate(r, known))]
-        line = [(x, rate["value"] / GIGABYTE) for x, rate in told if x]
+        line = [(axis.value(g), g.gb_per_s) for g in own if axis.value(g)]
         if line:
             ax.plot(*zip(*line, strict=True), color=colour, lw=1.2, marker=mark, ms=4, label=name)
-        for x, rate in told:
-            if not x:  # no share of the multiprocessors, but all
-                value = rate["value"] / GIGABYTE
-                ax.axhline(value, color=colour, lw=0.9, ls="-.", label=f"{name}, on all")
-            elif error := _error(rate):
-                ax.errorbar([x], [rate["value"] / GIGABYTE], error, color=colour, lw=0.8, capsize=2)
-    beside = {x: _copies([r for r in rows if over.of(r) == x], known) for x in ticks}
-    for number, words in enumerate(dict.fromkeys(w for copies in beside.values() for w in copies)):
-        at = [x for x in ticks if words in beside[x]]
+        for gather in own:
+            x, rate = axis.value(gather), gather.gb_per_s
+            if not x:  # a budget of 0 is no limit
+                ax.axhline(rate, color=colour, lw=0.9, ls="-.", label=f"{name}, on all")
+            elif error := gather.error:
+                ax.errorbar([x], [rate], error, color=colour, lw=0.8, capsize=2)
+    copies = {x: _median_copies([g for g in gathers if axis.value(g) == x]) for x in ticks}
+    for number, words in enumerate(dict.fromkeys(w for own in copies.values() for w in own)):
+        at = [x for x in ticks if words in copies[x]]
         ax.plot(
-            at, [beside[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 2],
+            at, [copies[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 2],
             label=words,
         )  # fmt: skip
     _scale(ax, ticks)
-    ax.set_xlabel(over.words, fontsize=8)
-    ax.set_title(over.title(rows[0]), fontsize=9)
+    ax.set_xlabel(axis.words, fontsize=8)
+    ax.set_title(axis.title(gathers[0]), fontsize=9)
 
 
 def _scale(ax: Axes, ticks: Sequence[float]) -> None:
-    """Every value is a tick; far from one another they are laid out by their logarithm.
+    """Set a tick for each value, on a logarithmic scale for a wide range.
 
-    One that is too near the last that has a label has none.
+    A tick too close to the previous label has no label.
     """
     far = ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks)
     at = [math.log(t) for t in ticks] if far else list(ticks)
-    told, last = [""] * len(ticks), -math.inf
-    for n, place in enumerate(at):
-        if place - last >= NEAREST_LABEL * (at[-1] - at[0]):
-            told[n], last = f"{ticks[n]:,g}", place
+    texts, last = [""] * len(ticks), -math.inf
+    for n, position in enumerate(at):
+        if position - last >= NEAREST_LABEL * (at[-1] - at[0]):
+            texts[n], last = f"{ticks[n]:,g}", position
     if far:
         ax.set_xscale("log")
-    ax.set_xticks(ticks, told, rotation=30, ha="right")
+    ax.set_xticks(ticks, texts, rotation=30, ha="right")
     ax.minorticks_off()
 
 
-def _bars(ax: Axes, rows: list[Row], names: list[str], known: Metrics) -> None:
-    for x, row in enumerate(rows):
-        name = row[NAME]
-        rate = _rate(row, known)
-        assert rate is not None
-        value = rate["value"] / GIGABYTE
-        colour = style.PALETTE[names.index(name) % len(style.PALETTE)]
+def _bars(ax: Axes, gathers: list[Gather], names: list[str]) -> None:
+    for x, gather in enumerate(gathers):
+        colour = style.PALETTE[names.index(gather.name) % len(style.PALETTE)]
         ax.bar(
-            x, value, 0.66, yerr=_error(rate), color=colour, label=name, error_kw={"lw": 0.8},
-            alpha=style.paleness(row),
+            x, gather.gb_per_s, 0.66, yerr=gather.error, color=colour, label=gather.name,
+            error_kw={"lw": 0.8}, alpha=style.paleness(gather.row),
         )  # fmt: skip
         ax.annotate(
-            f"{value:.3g}{style.doubt(row)}", (x, value), xytext=(0, 3),
+            f"{gather.gb_per_s:.3g}{style.doubt(gather.row)}", (x, gather.gb_per_s), xytext=(0, 3),
             textcoords="offset points", ha="center", va="bottom", fontsize=7,
         )  # fmt: skip
-    for number, (words, copied) in enumerate(_copies(rows, known).items()):
+    for number, (words, copied) in enumerate(_median_copies(gathers).items()):
         ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 2], label=words)
     ax.set_xticks([])
-    row = rows[0]
-    size = f"rows of {row_bytes(row)} B, table of {table_size(row):g} GB"
-    ax.set_title(f"{row[PLACE]}, {size}, {row['batch_size']:,} a gather", fontsize=9)
+    first = gathers[0]
+    ax.set_title(f"{first.memory}, {first.sizes}, {first.row['batch_size']:,} a gather", fontsize=9)
 
 
-def _requests(rows: Sequence[Row], known: Metrics) -> dict[int, dict[str, float]]:
-    """Requests for a row by its bytes and by the way it is read."""
-    found = {row_bytes(r): known.by_where(r["id"], "features", m.REQUESTS) for r in rows}
-    return {size: found[size] for size in sorted(found) if found[size]}
+def _requests(gathers: Sequence[Gather], known: Metrics) -> dict[int, dict[str, float]]:
+    """Requests per row by its bytes and by the way it is read."""
+    by_width = {g.row_bytes: known.by_where(g.row["id"], "features", m.REQUESTS) for g in gathers}
+    return {width: by_width[width] for width in sorted(by_width) if by_width[width]}
 
 
-def _staircase(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
-    words = {"naive": "naive", "aligned": "aligned (shifted)", "lines": "lines that it lies in"}
+def _request_counts(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
+    words = {"naive": "naive", "aligned": "aligned (shifted)", "lines": "lines that contain it"}
     sizes = list(widths)
     for number, (way, label) in enumerate(words.items()):
         ax.plot(
@@ -301,6 +313,6 @@ def _staircase(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
         )  # fmt: skip
     _scale(ax, sizes)
     ax.set_xlabel("bytes of a row", fontsize=8)
-    ax.set_ylabel("requests of 128 B for a row, by the model", fontsize=8)
-    ax.set_title("what a GPU asks of the host", fontsize=9)
+    ax.set_ylabel("requests of 128 B per row (model)", fontsize=8)
+    ax.set_title("requests to host memory", fontsize=9)
     ax.set_ylim(bottom=0)

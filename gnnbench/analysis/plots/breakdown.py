@@ -1,11 +1,11 @@
-"""Epoch time by phase and system, one panel per dataset and model; failures are drawn."""
+"""Epoch time by phase and system, one panel per dataset and model, with failures."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,48 +17,46 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
 from gnnbench.core.cell import PHASES
 from gnnbench.core.units import plural, times
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 from gnnbench.statistics import primary_metric
 
-Row = Mapping[str, Any]
 PANEL = ("dataset", "model")
 WHOLE = "whole"
-WRAP = 38  # letters of a line of a bar's name
-CUT = 8.0  # times a bar of the longer half, where longer ones are cut off: all are to be seen
-ROOM = 1.7  # of a panel's width, in that of its longest bar: what is said stands behind bars
-BARE = 1.05  # the same where nothing is said
+WRAP = 38  # letters of a line of a bar's label
+CUT = 8.0  # a bar longer than this multiple of the next one is cut off
+ROOM = 1.7  # panel width / longest bar, with captions behind bars
+BARE = 1.05  # the same without captions
 PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
 def figure(run: Run) -> Figure | None:
-    """Phases alone, overlap and idle time, in a row; a marker for the measured wall time.
+    """Stacked bars of phases, overlap and idle time; a marker for the wall time and its interval.
 
-    The marker has the 95 % interval. A bar many times as long as the others is cut off.
-    A bar of which no phase is told is plain. A cell without a time has its status alone, a panel
-    without any no scale; a bar of different work than the reference's is marked, and so is one in
-    doubt. Groups of which nothing could run are named above the legend, which has only what is
-    drawn.
+    Bars that are much longer than the others are cut off. A bar without phase times is plain. A
+    cell without a time shows its status. Different work and unreliable rows are marked. The legend
+    names groups in which nothing could run.
     """
     if not run.cells:
         return None
     named, known = labels(run.cells), Metrics(run.metrics)
-    found = style.groups(run.cells, PANEL)
-    drawn = {k: rows for k, rows in found.items() if not _absent(rows)} or found
+    panels = style.groups(run.cells, PANEL)
+    drawn = {k: rows for k, rows in panels.items() if not _absent(rows)} or panels
     names = [_label(r, named) for rows in drawn.values() for r in rows]
-    result, axes = style.lying_panels([len(rows) for rows in drawn.values()], names)
+    result, axes = style.horizontal_panels([len(rows) for rows in drawn.values()], names)
     for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
         ax.set_title(", ".join(filter(None, key)), fontsize=9)
         ax.set_xlabel("time per epoch [s]" + _cut(rows), fontsize=8)
         _panel(ax, rows, named, known)
     style.head(result, "Epoch time by phase", named, PANEL)
-    absent = "; ".join(", ".join(filter(None, key)) for key in found if key not in drawn)
+    absent = "; ".join(", ".join(filter(None, key)) for key in panels if key not in drawn)
     result.legend(
         handles=[
             *_legend(run.cells, known),
             *style.cut_off(axes),
             *style.doubts(run.cells, pale=True),
         ],
-        title="\n".join(textwrap.wrap(f"not here: {absent}", 90)) if absent else None,
+        title="\n".join(textwrap.wrap(f"not measured: {absent}", 90)) if absent else None,
         title_fontsize=8,
         loc="outside lower center",
         ncols=4,
@@ -68,39 +66,40 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _absent(rows: Sequence[Row]) -> bool:
+def _absent(rows: Sequence[CellRow]) -> bool:
     return all(r["status"] in ("missing_dep", "missing_data") for r in rows)
 
 
-def _cut(rows: Sequence[Row]) -> str:
+def _cut(rows: Sequence[CellRow]) -> str:
     batches = {(r["batches"], r["epoch_batches"]) for r in rows if r.get("batches")}
     cut = {b for b, whole in batches if whole and b < whole}
     return f", first {plural(max(cut), 'batch')}" if cut else ""
 
 
-def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
-    told = [r for r in rows if _measured(r)]
-    longest = _longest([r["epoch_wall_s"] for r in told])
-    whole = [r for r in told if r["epoch_wall_s"] <= longest]
-    sure = [r for r in whole if r["status"] == "ok"]  # a doubtful interval stretches no axis
-    top = max((_interval(r, known)[1] for r in sure), default=longest) or 1.0
+def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> None:
+    measured = [r for r in rows if _measured(r)]
+    longest = _longest([r["epoch_wall_s"] for r in measured])
+    whole = [r for r in measured if r["epoch_wall_s"] <= longest]
+    reliable = [r for r in whole if r["status"] == "ok"]  # only their intervals extend the axis
+    top = max((_interval(r, known)[1] for r in reliable), default=longest) or 1.0
     top = min(max(top, longest), style.REACH * longest or top)
     for y, row in enumerate(rows):
         if _measured(row):
             _bar(ax, y, row, known, top)
         else:
-            style.failure(ax, y, row["status"], lying=True)
+            style.failure(ax, y, row["status"], horizontal=True)
     ax.set_yticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_ylim(len(rows) - 0.4, -0.6)  # the first on top
-    said = any(_caption(r, r["epoch_wall_s"] > top) for r in told) or len(told) < len(rows)
-    ax.set_xlim(0, top * (ROOM if said else BARE))
+    captions = [_caption(r, r["epoch_wall_s"] > top) for r in measured]
+    has_text = any(captions) or len(measured) < len(rows)
+    ax.set_xlim(0, top * (ROOM if has_text else BARE))
     ax.tick_params(axis="x", labelsize=8)
-    if not told:
-        style.nothing(ax, lying=True)
+    if not measured:
+        style.hide_scale(ax, horizontal=True)
 
 
 def _longest(walls: Sequence[float]) -> float:
-    """The longest of the bars that are drawn whole, at least half of them."""
+    """Length of the longest bar that is not cut off. At least half of the bars are not."""
     ordered = sorted(walls)
     for nth in range((len(ordered) + 1) // 2, len(ordered)):
         if ordered[nth] > CUT * ordered[nth - 1]:
@@ -108,33 +107,34 @@ def _longest(walls: Sequence[float]) -> float:
     return ordered[-1] if ordered else 0.0
 
 
-def _measured(row: Row) -> bool:
+def _measured(row: CellRow) -> bool:
     return row["epoch_wall_s"] is not None and row["status"] != "incorrect"
 
 
-def _label(row: Row, named: Labels) -> str:
-    told = [named.system(row) + style.doubt(row), ", ".join(named.varying(row, PANEL).values())]
-    return "\n".join(line for part in told for line in textwrap.wrap(part, WRAP))
+def _label(row: CellRow, named: Labels) -> str:
+    parts = [named.system(row) + style.doubt(row), ", ".join(named.varying(row, PANEL).values())]
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, WRAP))
 
 
-def _parts(row: Row, known: Metrics) -> dict[str, float]:
-    """The parts of an epoch's wall time that are drawn, in seconds; a whole that is not told apart
-    is one."""
+def _parts(row: CellRow, known: Metrics) -> dict[str, float]:
+    """Parts of an epoch's wall time (s); the whole if its phases were not measured."""
     alone = {p: known.value(row["id"], p, m.ALONE) or 0.0 for p in PHASES}
     parts = {**alone, "overlap": row["overlap_s"] or 0.0, "idle": row["idle_s"] or 0.0}
-    found = {name: max(height, 0.0) for name, height in parts.items()}
-    return found if any(alone.values()) else {WHOLE: row["epoch_wall_s"] or 0.0}
+    if not any(alone.values()):
+        return {WHOLE: row["epoch_wall_s"] or 0.0}
+    return {name: max(length, 0.0) for name, length in parts.items()}
 
 
-def _interval(row: Row, known: Metrics) -> tuple[float, float]:
-    """The 95 % interval of the wall time, or the wall time itself; seconds."""
+def _interval(row: CellRow, known: Metrics) -> tuple[float, float]:
+    """The 95 % interval of the wall time (s); its ends are the wall time if there is none."""
     wall = row["epoch_wall_s"] or 0.0
-    wall_row: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
-    low, high = wall_row.get("low"), wall_row.get("high")
-    return (wall, wall) if low is None or high is None else (low, high)
+    measured = known.row(row["id"], m.EPOCH, m.WALL)
+    if measured is None or measured.low is None or measured.high is None:
+        return wall, wall
+    return measured.low, measured.high
 
 
-def _bar(ax: Axes, y: int, row: Row, known: Metrics, top: float) -> None:
+def _bar(ax: Axes, y: int, row: CellRow, known: Metrics, top: float) -> None:
     end, different = 0.0, row["work_class"] == "different"
     for part, width in _parts(row, known).items():
         width = max(min(width, top - end), 0.0)
@@ -146,36 +146,36 @@ def _bar(ax: Axes, y: int, row: Row, known: Metrics, top: float) -> None:
         end += width
     wall = row["epoch_wall_s"]
     if wall > top:
-        style.arrow(ax, y, top, "bar", lying=True)
+        style.arrow(ax, y, top, "bar", horizontal=True)
     else:
-        end = max(end, style.interval(ax, y, wall, *_interval(row, known), top, lying=True))
+        end = max(end, style.interval(ax, y, wall, *_interval(row, known), top, horizontal=True))
     ax.annotate(
         _caption(row, wall > top), (end, y), xytext=(7, 0), textcoords="offset points",
         ha="left", va="center", fontsize=7,
     )  # fmt: skip
 
 
-def _caption(row: Row, cut: bool) -> str:
+def _caption(row: CellRow, cut: bool) -> str:
     words = [f"{row['epoch_wall_s']:.3g} s"] if cut else []
     if row["status"] != "ok":
         words.append(row["status"])
     if row["work_class"] == "different":
         words.append("different work")
     elif row["ratio"] is not None:
-        # Bars are times of their own rounds: only the ratio's interval tells two of them apart.
+        # Bars are not from alternating runs: only the ratio's interval compares two of them.
         words.append(times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]))
         words.append(row["verdict"] or "")
         words.append("equivalent" if row["work_class"] == "equivalent" else "")
     return ", ".join(filter(None, words))
 
 
-def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
-    """What is drawn, and nothing else."""
-    told = [r for r in rows if _measured(r)]
-    if not told:
+def _legend(rows: Sequence[CellRow], known: Metrics) -> list[Artist]:
+    """Legend entries of what is drawn."""
+    measured = [r for r in rows if _measured(r)]
+    if not measured:
         return []
-    drawn = [_parts(r, known) for r in told]
-    handles: list[Any] = [
+    drawn = [_parts(r, known) for r in measured]
+    handles: list[Artist] = [
         Patch(facecolor=style.PHASE_COLOURS[part], label=style.LABELS[part])
         for part in PARTS
         if any(parts.get(part) for parts in drawn)
@@ -187,9 +187,9 @@ def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
     if any(r["ratio"] is not None for r in rows):
         reference = style.common(rows, "reference")
         words = ", ".join(dict.fromkeys(primary_metric.of(r["until"]).words for r in rows))
-        label = f"ratio: {words} of {reference} / its own, 95 % interval"
+        label = f"ratio: {words} of {reference} / this system's, 95 % interval"
         handles.append(Line2D([], [], lw=0, label=label))
-    if any(r["work_class"] == "different" for r in told):
+    if any(r["work_class"] == "different" for r in measured):
         handles.append(
             Patch(facecolor="white", edgecolor="black", linestyle=(0, (3, 2)),
                   label="different work: do not compare lengths")

@@ -1,14 +1,12 @@
-"""Hit ratio, bytes that a batch misses and time of memory IO, by size of the cache and policy.
+"""Hit ratio, missed bytes per batch and memory IO time by cache size and policy.
 
-After GNNLab's Figs. 4, 5, 10 and 11 and FastGL's Fig. 10a: lines without markers are exact, out of
-the trace of one epoch; markers are what the measured epochs found.
+After GNNLab's Figs. 4, 5, 10 and 11 and FastGL's Fig. 10a. Lines without markers are exact, from
+the trace of one epoch. Markers are measured epochs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,37 +16,39 @@ from gnnbench.analysis.labels import Labels, labels, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
 from gnnbench.core.counters import CACHE_RATIO, FEATURE_BYTES
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
-Row = Mapping[str, Any]
-
-# What a line is of, and what it may not mix: other draws have other hits.
+# Each combination of these has its own lines, because hits depend on the sampled nodes.
 APART = ("dataset", "fanouts", "batch_size", "pick", "device")
 MARKERS = "osD^vPX*"
 MEGABYTE = 1e6
 CACHE = "cache"
-ELSEWHERE = (CACHE, "reused")  # where rows are that nobody had to fetch
+NOT_FETCHED = (CACHE, "reused")  # sources of rows that were on the device already
 PLAIN_ORDER = "as-drawn"
 
 
 @dataclass(frozen=True)
-class Cached:
-    """A cell's cache: its policy, its ratio (None: derived, and not known), what stands before."""
+class CellCache:
+    """The cache of a cell. ``ratio`` is None if it was derived and not recorded.
+
+    ``context`` names the store in front of the cache and the order of batches, if not default.
+    """
 
     policy: str
     ratio: float | None
-    before: str
+    context: str
 
     def kind(self, policy: str = "") -> str:
-        """What a line is of: a policy, by default its own, behind what stands before the cache."""
-        return f"{policy or self.policy}{self.before}"
+        """The label of a line: a policy (by default that of the cell) with the context."""
+        return f"{policy or self.policy}{self.context}"
 
 
 def figure(run: Run) -> Figure | None:
-    """Three panels for each dataset and each way to draw; None where no cell has a cache."""
+    """Three panels for each dataset and sampling setting; None if no cell has a cache."""
     rows = [r for r in run.cells if r["status"] != "incorrect"]
     known, named = Metrics(run.metrics), labels(rows)
-    caches = {r["id"]: found for r in rows if (found := _cached(r, known)) is not None}
+    caches = {r["id"]: cache for r in rows if (cache := _cache_of(r, known)) is not None}
     if not caches:
         return None
     groups = {
@@ -79,13 +79,13 @@ def figure(run: Run) -> Figure | None:
             ax.tick_params(labelsize=8)
             if ax is not missed and ax.get_legend_handles_labels()[0]:
                 ax.legend(fontsize=7, frameon=False)
-    style.tell_doubts(result, (r for group in groups.values() for r in group))
+    style.add_doubt_legend(result, (r for group in groups.values() for r in group))
     style.head(result, "Feature cache", named, APART)
     return result
 
 
-def _cached(row: Row, known: Metrics) -> Cached | None:
-    """The cache of a cell, wherever in its recipe; None of a cell without one."""
+def _cache_of(row: CellRow, known: Metrics) -> CellCache | None:
+    """The cache at any depth of a cell's recipe; None without one."""
     paths = paths_of(row)
     place = next((p for p in paths if p.startswith("features") and paths[p] == CACHE), None)
     if place is None:
@@ -93,14 +93,14 @@ def _cached(row: Row, known: Metrics) -> Cached | None:
     ratio = paths[f"{place}.ratio"]
     if isinstance(ratio, str):
         ratio = known.value(row["id"], "features", CACHE_RATIO)
-    before = "" if place == "features" else f" behind {paths['features']}"
+    context = "" if place == "features" else f" behind {paths['features']}"
     if paths.get("order", PLAIN_ORDER) != PLAIN_ORDER:
-        before += f", {paths['order']} order"
+        context += f", {paths['order']} order"
     assert ratio is None or isinstance(ratio, int | float)
-    return Cached(str(paths[f"{place}.policy"]), ratio, before)
+    return CellCache(str(paths[f"{place}.policy"]), ratio, context)
 
 
-def _kinds(run: Run, cell: str, cache: Cached) -> list[str]:
+def _kinds(run: Run, cell: str, cache: CellCache) -> list[str]:
     return [cache.kind(), *(cache.kind(c["policy"]) for c in run.curves if c["id"] == cell)]
 
 
@@ -109,14 +109,19 @@ def _colour(number: int) -> str:
 
 
 def _lines(
-    ax: Axes, run: Run, rows: list[tuple[Row, Cached]], kinds: list[str], column: str, scale: float
+    ax: Axes,
+    run: Run,
+    rows: list[tuple[CellRow, CellCache]],
+    kinds: list[str],
+    column: str,
+    scale: float,
 ) -> None:
-    """One line of each kind: cells that share one have the same trace, and the same line."""
+    """One line of each kind. Cells of one kind have the same trace and thus the same line."""
     caches = {row["id"]: cache for row, cache in rows}
     points = [(c, caches[c["id"]].kind(c["policy"])) for c in run.curves if c["id"] in caches]
     for number, kind in enumerate(kinds):
-        found = [c for c, own in points if own == kind]
-        own = [c for c in found if c["id"] == found[0]["id"]]
+        of_kind = [c for c, own in points if own == kind]
+        own = [c for c in of_kind if c["id"] == of_kind[0]["id"]]
         if own:
             ax.plot(
                 [c["ratio"] * 100 for c in own], [c[column] / scale for c in own],
@@ -124,8 +129,8 @@ def _lines(
             )  # fmt: skip
 
 
-def _mark(ax: Axes, cache: Cached, number: int, value: float | None, scale: float) -> None:
-    """What a cell's epochs found; a cell that was not measured has no mark."""
+def _mark(ax: Axes, cache: CellCache, number: int, value: float | None, scale: float) -> None:
+    """Mark the value of a cell's measured epochs, if any."""
     if value is None or cache.ratio is None:
         return
     ax.plot(
@@ -135,14 +140,14 @@ def _mark(ax: Axes, cache: Cached, number: int, value: float | None, scale: floa
 
 
 def _times(
-    ax: Axes, rows: list[Row], caches: dict[str, Cached], kinds: list[str], named: Labels
+    ax: Axes, rows: list[CellRow], caches: dict[str, CellCache], kinds: list[str], named: Labels
 ) -> None:
-    """Measured times by ratio; cells without a cache are level lines."""
-    told = [r for r in rows if r.get("memory_io_time_s") is not None]
+    """Measured times by ratio; cells without a cache are horizontal lines."""
+    measured = [r for r in rows if r.get("memory_io_time_s") is not None]
     for number, kind in enumerate(kinds):
         points = sorted(
             (cache.ratio * 100, r["memory_io_time_s"])
-            for r in told
+            for r in measured
             if (cache := caches.get(r["id"])) and cache.kind() == kind and cache.ratio is not None
         )
         if points:
@@ -150,11 +155,11 @@ def _times(
                 *zip(*points, strict=True), color=_colour(number), lw=0.8, markersize=4,
                 marker=MARKERS[number % len(MARKERS)], label=kind,
             )  # fmt: skip
-    for row in told:
+    for row in measured:
         cache = caches.get(row["id"])
         if cache and cache.ratio is not None:
-            style.query(ax, cache.ratio * 100, row["memory_io_time_s"], row)
-    for number, row in enumerate(r for r in told if r["id"] not in caches):
+            style.mark_doubt(ax, cache.ratio * 100, row["memory_io_time_s"], row)
+    for number, row in enumerate(r for r in measured if r["id"] not in caches):
         style_of = ("--", ":", "-.")[number % 3]
         ax.axhline(
             row["memory_io_time_s"],
@@ -165,8 +170,8 @@ def _times(
         )
 
 
-def _missed(known: Metrics, row: Row) -> float | None:
-    """Bytes of rows a batch that were fetched: in no cache, and not kept from an earlier batch."""
-    served = known.by_where(row["id"], "features", FEATURE_BYTES)
-    told = [value for where, value in served.items() if where not in ELSEWHERE]
-    return sum(told) / row["batches"] if told and row.get("batches") else None
+def _missed(known: Metrics, row: CellRow) -> float | None:
+    """Bytes per batch of rows that were neither cached nor reused from an earlier batch."""
+    by_source = known.by_where(row["id"], "features", FEATURE_BYTES)
+    fetched = [value for where, value in by_source.items() if where not in NOT_FETCHED]
+    return sum(fetched) / row["batches"] if fetched and row.get("batches") else None

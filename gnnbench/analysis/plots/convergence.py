@@ -1,38 +1,39 @@
-"""Validation and test accuracy by epoch and by second: who learns as fast, and in less time."""
+"""Validation and test accuracy by epoch and by time."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gnnbench.analysis import metrics as m
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import labels
 from gnnbench.analysis.plots import style
+from gnnbench.schema import CellRow, ConvergenceRow
 from gnnbench.schema.reader import Run
 
 PANEL = ("dataset", "model", "evaluate")
 AXES = {"epoch": "epochs trained", "elapsed_s": "wall time of the epochs [s]"}
 
-Row = Mapping[str, Any]
-Lives = list[list[Row]]
+Trials = list[list[ConvergenceRow]]  # the epochs of each process run
 
 
 def figure(run: Run) -> Figure | None:
-    """Two panels for each graph, model and way to evaluate: over epochs and over seconds.
+    """Two panels for each graph, model and evaluation: over epochs and over seconds.
 
-    Lines are means over lives, of validation nodes with a band from the lowest to the highest, of
-    test nodes dotted; a point stands at the mean of its lives' seconds. A grey line is the accuracy
-    that was stated. None where nothing was evaluated.
+    Lines are means over trials. Those of validation nodes have a band from the lowest to the
+    highest trial, those of test nodes are dotted. A point is drawn at the mean time of its trials.
+    A grey line is the target accuracy. None if nothing was evaluated.
     """
-    known: dict[str, Lives] = {}
-    for (cell, *_), rows in _grouped(run.convergence, ("id", "pair", "life")).items():
-        known.setdefault(cell, []).append(rows)
-    cells = [r for r in run.cells if r["id"] in known and r["status"] != "incorrect"]
+    trials: dict[str, Trials] = {}
+    groups = group_by(run.convergence, lambda r: (r["id"], r["pair"], r["life"]))
+    for (cell, *_), epochs in groups.items():
+        trials.setdefault(cell, []).append(epochs)
+    cells = [r for r in run.cells if r["id"] in trials and r["status"] != "incorrect"]
     if not cells:
         return None
     named = labels(cells)
@@ -43,10 +44,10 @@ def figure(run: Run) -> Figure | None:
         for ax, x in zip(axes[2 * at : 2 * at + 2], AXES, strict=True):
             for row in rows:
                 name = named.of(row, PANEL) + style.doubt(row)
-                _line(ax, known[row["id"]], x, name, names.index(name))
-            for stated in dict.fromkeys(_stated(run, row) for row in rows):
-                if stated is not None:
-                    ax.axhline(stated, color="#888888", linewidth=0.8, zorder=0)
+                _line(ax, trials[row["id"]], x, name, names.index(name))
+            for target in dict.fromkeys(_target(run, row) for row in rows):
+                if target is not None:
+                    ax.axhline(target, color="#888888", linewidth=0.8, zorder=0)
             ax.set_title(", ".join(key), fontsize=9)
             ax.set_xlabel(AXES[x], fontsize=8)
             ax.set_ylabel("accuracy", fontsize=8)
@@ -58,22 +59,15 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _grouped(rows: Sequence[Row], keys: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[k] for k in keys), []).append(row)
-    return found
+def _target(run: Run, row: CellRow) -> float | None:
+    """The target accuracy, if the run has one."""
+    reached = (r for r in run.metrics if r["id"] == row["id"] and r["name"] == m.REACHED.name)
+    return next((float(r["where"]) for r in reached), None)
 
 
-def _stated(run: Run, row: Row) -> float | None:
-    """The accuracy whose time is told."""
-    told = (r for r in run.metrics if r["id"] == row["id"] and r["name"] == m.REACHED.name)
-    return next((float(r["where"]) for r in told), None)
-
-
-def _line(ax: Axes, lives: Lives, x: str, name: str, number: int) -> None:
-    """One cell, as far as all of its lives go."""
-    points = list(zip(*lives, strict=False))
+def _line(ax: Axes, trials: Trials, x: str, name: str, number: int) -> None:
+    """Draw one cell, up to the last epoch that all trials have."""
+    points = list(zip(*trials, strict=False))
     places = [statistics.fmean(p[x] for p in point) for point in points]
     colour = style.PALETTE[number % len(style.PALETTE)]
     values = [[p["val_accuracy"] for p in point] for point in points]
@@ -88,9 +82,9 @@ def _line(ax: Axes, lives: Lives, x: str, name: str, number: int) -> None:
     ax.plot(places, tested, color=colour, linewidth=1.0, linestyle=":")
 
 
-def _legend() -> list[Any]:
+def _legend() -> list[Artist]:
     return [
-        Line2D([], [], color="black", linewidth=1.4, label="validation, band: all lives"),
+        Line2D([], [], color="black", linewidth=1.4, label="validation, band: all trials"),
         Line2D([], [], color="black", linewidth=1.0, linestyle=":", label="test"),
-        Line2D([], [], color="#888888", linewidth=0.8, label="stated accuracy"),
+        Line2D([], [], color="#888888", linewidth=0.8, label="target accuracy"),
     ]

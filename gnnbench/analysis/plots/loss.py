@@ -1,4 +1,4 @@
-"""Training loss per epoch and cell: curves of the same training should agree within noise."""
+"""Training loss per epoch and cell. Curves of equal training agree within noise."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PANEL = ("dataset", "model")
 
 
 def figure(run: Run) -> Figure | None:
-    """Mean over the run's workers of each epoch's loss; the band spans the lowest to the highest.
+    """Mean loss of each epoch over the run's workers, with a band from lowest to highest.
 
-    A worker's epochs are numbered in the order in which it trained them, warm-up included.
+    Epochs are numbered in the order of training, including warm-up.
     """
     named = labels(run.cells)
     curves = _curves(run, named)
@@ -41,19 +41,19 @@ def figure(run: Run) -> Figure | None:
 
 def _curves(run: Run, named: Labels) -> dict[tuple[str, ...], dict[str, list[list[float]]]]:
     """(dataset, model) -> cell's label -> one list of losses per worker."""
-    # A cell that was cut off in its warm-up has samples but no row.
+    # A cell that was interrupted in its warm-up has samples but no row.
     rows = [r for r in run.cells if r["status"] != "incorrect"]
     result: dict[tuple[str, ...], dict[str, list[list[float]]]] = {}
     for key, panel in style.groups(rows, PANEL).items():
         for row in panel:
-            lives: dict[tuple[str, int, int], list[float]] = {}
+            losses: dict[tuple[str, int, int], list[float]] = {}
             for s in [s for s in run.samples if s["id"] == row["id"]]:
                 if not s["void"] and s["loss"] is not None and s["loss"] == s["loss"]:
-                    lives.setdefault((s["pair"], s["life"], s["worker"]), []).append(s["loss"])
-            if lives:
+                    losses.setdefault((s["pair"], s["life"], s["worker"]), []).append(s["loss"])
+            if losses:
                 panel_curves = result.setdefault(key, {})
                 name = named.of(row, PANEL) + style.doubt(row)
-                panel_curves.setdefault(name, []).extend(lives.values())
+                panel_curves.setdefault(name, []).extend(losses.values())
     return result
 
 
@@ -63,7 +63,7 @@ def _curve(ax: Axes, name: str, series: list[list[float]], number: int) -> None:
     columns = [[s[i] for s in series if i < len(s)] for i in range(length)]
     epochs = range(1, length + 1)
     means = [statistics.fmean(c) for c in columns]
-    # Curves that agree lie on one another: later ones are dashed, markers get smaller.
+    # Equal curves overlap: later ones are dashed, with smaller markers.
     ax.plot(
         epochs, means, color=colour, label=name, marker="osD^vPX*"[number % 8],
         markersize=max(7 - 1.5 * number, 3), linestyle="-" if number == 0 else (0, (4, 2 + number)),

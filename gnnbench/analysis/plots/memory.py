@@ -1,10 +1,10 @@
-"""Memory at an epoch's peak by what holds it, one panel per dataset and device."""
+"""Memory at an epoch's peak by component, one panel per dataset and device."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -14,14 +14,13 @@ from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
 from gnnbench.core.counters import MEMORY_BYTES
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
-Row = Mapping[str, Any]
-
 PANEL = ("dataset", "device")
-HELD = "held"
+ON_HOST = "held"  # ``where`` of host memory that a run with a GPU uses
 OTHER, PROCESS = "other", "process"
-# From below; anything else, of a stage from elsewhere, is drawn as other.
+# From bottom to top. Stages of other packages are drawn as other.
 COMPONENTS = {
     "topology": ("#0072B2", "topology"),
     "sampler": ("#56B4E9", "sampler: tables, maps, working space"),
@@ -33,32 +32,31 @@ COMPONENTS = {
     "rows": ("#F0E442", "feature rows of the batch"),
     "activations": ("#D55E00", "activations"),
     "processes": ("#999933", "the system's other processes (producer, ranks), whole"),
-    OTHER: ("#FFFFFF", "other: batches ahead and kept, what no allocator tells"),
+    OTHER: ("#FFFFFF", "other: other batches, memory outside the allocator"),
 }
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def figure(run: Run) -> Figure | None:
-    """Stacked bars whose sum is written above; None where nobody looked at memory.
+    """Stacked bars with their sum; None if no cell's memory was measured.
 
-    What a CPU's process held before anything was built, and what a run holds on the host for a GPU
-    would make the bars unreadable: they are written above, too. A cell that was not looked at has
-    its status alone.
+    Memory of a CPU process before set-up and host memory of a run on a GPU are written above a bar,
+    because they would dwarf it. A cell without a measurement shows its status.
     """
     known = Metrics(run.metrics)
     if not any(_parts(r, known) for r in run.cells):
         return None
     named = labels(run.cells)
-    found = style.groups(run.cells, PANEL)
-    widest = max(len(rows) for rows in found.values())
-    slot = style.slot(_label(r, named) for rows in found.values() for r in rows)
-    result, axes = style.panels(len(found), 1.4 + slot * widest, most=2)
-    for ax, (key, rows) in zip(axes, found.items(), strict=True):
+    panels = style.groups(run.cells, PANEL)
+    widest = max(len(rows) for rows in panels.values())
+    slot = style.slot(_label(r, named) for rows in panels.values() for r in rows)
+    result, axes = style.panels(len(panels), 1.4 + slot * widest, most=2)
+    for ax, (key, rows) in zip(axes, panels.items(), strict=True):
         _panel(ax, rows, named, known)
         ax.set_title(", ".join(key), fontsize=9)
     style.head(result, "Memory at an epoch's peak", named, PANEL)
     drawn = {c for r in run.cells for c, size in _parts(r, known).items() if size}
-    handles: list[Any] = [
+    handles: list[Artist] = [
         Patch(facecolor=colour, label=words, edgecolor="#999999", lw=0.4)
         for component, (colour, words) in COMPONENTS.items()
         if component in drawn
@@ -68,25 +66,25 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _parts(row: Row, known: Metrics) -> dict[str, float]:
+def _parts(row: CellRow, known: Metrics) -> dict[str, float]:
     """Bytes by component, in the order in which they are drawn."""
-    told = {
+    sizes = {
         r["stage"]: r["value"]
         for r in known.of(row["id"])
         if r["name"] == MEMORY_BYTES.name
         and not r["where"]
         and r["stage"] not in (m.EPOCH, PROCESS)
     }
-    parts = {component: told.pop(component, 0.0) for component in COMPONENTS} if told else {}
-    return {**parts, OTHER: parts[OTHER] + sum(told.values())} if parts else {}
+    parts = {component: sizes.pop(component, 0.0) for component in COMPONENTS} if sizes else {}
+    return {**parts, OTHER: parts[OTHER] + sum(sizes.values())} if parts else {}
 
 
-def _label(row: Row, named: Labels) -> str:
+def _label(row: CellRow, named: Labels) -> str:
     name = named.system(row, "\n") + style.doubt(row)
     return "\n".join([name, *named.varying(row, PANEL).values()])
 
 
-def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
+def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> None:
     parts = [_parts(r, known) for r in rows]
     top = max((sum(p.values()) for p in parts), default=0.0) or 1.0
     size, unit = _unit(top)
@@ -103,7 +101,7 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
             )  # fmt: skip
             bottom += height
         ax.annotate(
-            "\n".join([_text(bottom), *_beside(row, known)]), (x, bottom / size), xytext=(0, 3),
+            "\n".join([_text(bottom), *_additions(row, known)]), (x, bottom / size), xytext=(0, 3),
             textcoords="offset points", ha="center", va="bottom", fontsize=7,
         )  # fmt: skip
     ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
@@ -112,18 +110,18 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     ax.set_ylabel(f"memory [{unit}]", fontsize=8)
     ax.tick_params(axis="y", labelsize=8)
     if not any(parts):
-        style.nothing(ax)
+        style.hide_scale(ax)
 
 
-def _beside(row: Row, known: Metrics) -> list[str]:
-    """What is told in words alone."""
-    found = []
+def _additions(row: CellRow, known: Metrics) -> list[str]:
+    """Sizes that are written above the bar."""
+    texts = []
     if process := known.value(row["id"], PROCESS, MEMORY_BYTES):
-        found.append(f"+ {_text(process)} process")
-    held = [known.value(row["id"], c, MEMORY_BYTES, HELD) or 0.0 for c in COMPONENTS]
-    if any(held):
-        found.append(f"+ {_text(sum(held))} on the host")
-    return found
+        texts.append(f"+ {_text(process)} process")
+    on_host = sum(known.value(row["id"], c, MEMORY_BYTES, ON_HOST) or 0.0 for c in COMPONENTS)
+    if on_host:
+        texts.append(f"+ {_text(on_host)} on the host")
+    return texts
 
 
 def _unit(size: float) -> tuple[int, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -14,12 +14,11 @@ from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.plots import style
 from gnnbench.analysis.sample_tables import STAGES, stage_time
 from gnnbench.core.units import per_batch
+from gnnbench.schema import CellRow, StageRow
 from gnnbench.schema.reader import Run
 
-Row = Mapping[str, Any]
-
-APART = ("dataset", "fanouts", "batch_size")  # a panel each; lines go over batch sizes
-GRID = 3  # batch sizes from which on lines tell more than bars
+APART = ("dataset", "fanouts", "batch_size")  # one panel each; lines are drawn over batch sizes
+GRID = 3  # number of batch sizes from which lines are drawn instead of bars
 COLOURS = {
     "prepare": "#56B4E9", "pick": "#0072B2", "id_map": "#E69F00", "block": "#009E73",
     "whole": "#BBBBBB",
@@ -29,9 +28,8 @@ COLOURS = {
 def figure(run: Run) -> Figure | None:
     """One panel per dataset, fanouts, and batch size; with three batch sizes or more, lines.
 
-    A bar's parts are the stages that the native trace tells, its marker is the measured time per
-    batch with the 95 % interval; a system without stages has a plain bar. None where nothing
-    was sampled.
+    Parts of a bar are stages of the native trace; the marker is the measured time per batch with
+    its 95 % interval. A system without stages has a plain bar. None if nothing was sampled.
     """
     rows = [r for r in run.cells if _time(r) is not None and r["status"] != "incorrect"]
     if not rows:
@@ -67,17 +65,17 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _time(row: Row) -> float | None:
+def _time(row: CellRow) -> float | None:
     """Sampling time per batch (s)."""
     return per_batch(row, "sample_time_s")
 
 
-def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -> None:
+def _bars(ax: Axes, rows: Sequence[CellRow], stages: Sequence[StageRow], named: Labels) -> None:
     top = style.REACH * max(_time(r) or 0.0 for r in rows) * 1e3
     for x, row in enumerate(rows):
         wall = (_time(row) or 0.0) * 1e3
-        told = _parts(row, stages)
-        parts = told or {"whole": wall}
+        traced = _parts(row, stages)
+        parts = traced or {"whole": wall}
         bottom = 0.0
         for name, height in parts.items():
             ax.bar(
@@ -85,8 +83,8 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -
                 alpha=style.paleness(row),
             )  # fmt: skip
             bottom += height
-        # The stages were told by another pass: the measured time has an outline to stand on.
-        if told:
+        # Stages are from another pass: the measured time has its own outline.
+        if traced:
             ax.bar(x, wall, 0.66, color="none", edgecolor="#555555", lw=0.8)
         end = style.interval(ax, x, wall, *_interval(row, wall), top)
         ax.annotate(
@@ -97,14 +95,14 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -
     ax.margins(y=0.2)
 
 
-def _parts(row: Row, stages: Sequence[Row]) -> dict[str, float]:
-    """Stages of a batch (ms), without those that were not told; none of a plain bar."""
+def _parts(row: CellRow, stages: Sequence[StageRow]) -> dict[str, float]:
+    """Measured stages of a batch (ms)."""
     own = [s for s in stages if s["id"] == row["id"]]
     parts = {name: (stage_time(own, name) or 0.0) * 1e3 for name in STAGES}
     return {name: time for name, time in parts.items() if time}
 
 
-def _caption(row: Row, wall: float) -> str:
+def _caption(row: CellRow, wall: float) -> str:
     lines = [f"{wall:.3g}"]
     if row["status"] != "ok":
         lines.append(row["status"])
@@ -116,26 +114,27 @@ def _caption(row: Row, wall: float) -> str:
     return "\n".join(lines)
 
 
-def _label(row: Row, named: Labels, within: str, between: str) -> str:
-    """System and what varies beyond the panel; that a sampler is one goes without saying."""
+def _label(row: style.Row, named: Labels, within: str, between: str) -> str:
+    """System and settings that vary within the panel, without the word ``sampler=``."""
     name = named.system(row, within).replace(f"{within}sampler=", within) + style.doubt(row)
     return between.join([name, *named.varying(row, APART).values()])
 
 
-def _interval(row: Row, wall: float) -> tuple[float, float]:
-    """Of the judged time, where that is the samples', per batch in ms; else the time itself."""
+def _interval(row: CellRow, wall: float) -> tuple[float, float]:
+    """Interval of the time per batch (ms); its ends are ``wall`` if there is none.
+
+    Only the primary metric has an interval.
+    """
     low, high, batches = (row.get(k) for k in ("ci_low_s", "ci_high_s", "batches"))
     if low is None or high is None or row["judged"] != "sample_time_s":
         return wall, wall
     return low / batches * 1e3, high / batches * 1e3
 
 
-def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:
-    series: dict[str, list[Row]] = {}
+def _lines(ax: Axes, rows: Sequence[CellRow], named: Labels) -> None:
+    series: dict[str, list[CellRow]] = {}
     for row in rows:
-        name = _label(
-            {**row, "doubtful": ""}, named, " ", ", "
-        )  # a mark of the point, not the line
+        name = _label({**row, "doubtful": ""}, named, " ", ", ")  # points are marked, not the line
         series.setdefault(name, []).append(row)
     for number, (name, points) in enumerate(series.items()):
         points.sort(key=lambda r: r["batch_size"])
@@ -145,17 +144,17 @@ def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:
             markersize=4, label=name,
         )  # fmt: skip
         for row in points:
-            style.query(ax, row["batch_size"], (_time(row) or 0.0) * 1e3, row)
+            style.mark_doubt(ax, row["batch_size"], (_time(row) or 0.0) * 1e3, row)
     ax.set_xlabel("batch size", fontsize=8)
     ax.set_ylim(bottom=0)
     ax.legend(fontsize=7, frameon=False)
 
 
-def _legend(rows: Sequence[Row], stages: Sequence[Row]) -> list[Any]:
-    """What is drawn, and nothing else."""
-    names = {**{s: s.replace("_", " ") for s in STAGES}, "whole": "not told apart"}
+def _legend(rows: Sequence[CellRow], stages: Sequence[StageRow]) -> list[Artist]:
+    """Legend entries of what is drawn."""
+    names = {**{s: s.replace("_", " ") for s in STAGES}, "whole": "stages not measured"}
     drawn = {part for row in rows for part in _parts(row, stages) or {"whole": 0.0}}
-    handles: list[Any] = [
+    handles: list[Artist] = [
         Patch(facecolor=COLOURS[k], label=text) for k, text in names.items() if k in drawn
     ]
     return [

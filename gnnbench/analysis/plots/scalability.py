@@ -1,4 +1,4 @@
-"""Throughput along one axis at a time, a panel for each sweep of a definition; failures are data.
+"""Throughput along one axis at a time, one panel for each sweep of a definition.
 
 After FastGL's Fig. 14.
 """
@@ -8,60 +8,60 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import AXES, Labels, axis_value, labels, phrase
 from gnnbench.analysis.plots import style
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
+from gnnbench.schema.run_record import SweepPoint
 from gnnbench.statistics import primary_metric
 
-Row = Mapping[str, Any]
-
 MARKERS = "osD^vPX*"
-LOGARITHMIC = 8  # where the largest value of an axis is so many times the smallest
-LONG = 30  # names of systems of which four do not stand side by side
+LOGARITHMIC = 8  # largest / smallest value from which an axis is logarithmic
+LONG = 30  # letters of a name from which the legend has two columns instead of four
 ABSENT = ("missing_dep", "missing_data")
 RANKS = "ranks"  # the last part of an axis that is a number of processes
-EVEN = "even"  # the key of lines of even work: as many times the fewest ranks' rate
+LINEAR = "linear"  # gid of lines of linear scaling
 
 
 @dataclass(frozen=True)
-class Point:
-    """One value of a sweep: where it lies, what is written there, and the rows measured there.
+class AxisValue:
+    """One value of a sweep: its position on the axis, its label, and its rows.
 
-    ``of_ranks``: whether it is a number of processes that train together.
+    ``of_ranks``: whether the axis is the number of processes that train together.
     """
 
     x: float
     text: str
-    rows: Sequence[Row]
+    rows: Sequence[CellRow]
     of_ranks: bool = False
 
 
 def figure(run: Run) -> Figure | None:
-    """Seeds a second of the judged time with its 95 % interval; None where nothing was swept, nor
-    measured by several numbers of ranks.
+    """Seeds per second of the primary metric with its 95 % interval.
 
-    What the machine lacks is left out; any other failure is a cross at the top with its status.
-    Where the work is other than the reference's markers are hollow.
+    None if the run has neither a sweep nor several numbers of ranks. Cells without their package or
+    dataset are left out; any other failure is a cross at the top with its status. Markers of
+    different work are hollow.
     """
     rows = [r for r in run.cells if r["status"] not in ABSENT]
-    sweeps: Mapping[str, Sequence[Row]] = run.record.get("sweeps") or _by_ranks(rows)
-    found = {name: points for name, told in sweeps.items() if (points := _points(told, rows))}
-    if not found:
+    sweeps: Mapping[str, Sequence[SweepPoint]] = run.record.sweeps or _by_ranks(rows)
+    panels = {name: values for name, sweep in sweeps.items() if (values := _values(sweep, rows))}
+    if not panels:
         return None
     named = labels(rows)
-    drawn = [r for points in found.values() for p in points for r in p.rows]
+    drawn = [r for values in panels.values() for v in values for r in v.rows]
     systems = list(dict.fromkeys(_line_of(r, named) for r in drawn))
-    result, axes = style.panels(len(found), 4.0)
-    for ax, (name, points) in zip(axes, found.items(), strict=True):
+    result, axes = style.panels(len(panels), 4.0)
+    for ax, (name, points) in zip(axes, panels.items(), strict=True):
         _panel(ax, points, systems, named)
         ax.set_title(name.replace("_", " "), fontsize=9)
         ax.tick_params(labelsize=8)
@@ -69,11 +69,12 @@ def figure(run: Run) -> Figure | None:
             dict.fromkeys(primary_metric.of(r["until"]).words for p in points for r in p.rows)
         )
         ax.set_ylabel(f"seeds per second of {words}", fontsize=8)
-    centre = f"around {_centre(drawn, named)}" if len(found) > 1 else ""
+    centre = f"around {_centre(drawn, named)}" if len(panels) > 1 else ""
     style.head(result, "Throughput along one axis at a time", named, last=centre)
     result.legend(
         handles=[
-            *_legend(drawn, systems), *_evens(axes), *style.cut_off(axes), *style.doubts(drawn),
+            *_legend(drawn, systems), *_linear_legend(axes), *style.cut_off(axes),
+            *style.doubts(drawn),
         ],
         loc="outside lower center",
         ncols=4 if max(map(len, systems)) < LONG else 2, fontsize=8, frameon=False,
@@ -81,78 +82,81 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _evens(axes: Sequence[Axes]) -> list[Line2D]:
-    """What a legend says of dotted lines, where there are any."""
-    if not any(line.get_gid() == EVEN for ax in axes for line in ax.lines):
+def _linear_legend(axes: Sequence[Axes]) -> list[Line2D]:
+    """The legend entry of dotted lines, if any are drawn."""
+    if not any(line.get_gid() == LINEAR for ax in axes for line in ax.lines):
         return []
-    words = "as many times the fewest processes' rate"
+    words = "linear scaling from the fewest processes"
     return [Line2D([], [], color="0.3", lw=0.8, ls=":", label=words)]
 
 
-def _line_of(row: Row, named: Labels) -> str:
-    """What a line is named: a system at any number of ranks."""
+def _line_of(row: CellRow, named: Labels) -> str:
+    """The label of a line: the system without its number of ranks."""
     return re.sub(r" schedule\.ranks=\d+", "", named.system(row))
 
 
-def _by_ranks(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows by the processes that train together, as a sweep is told; nothing of one number."""
-    found: dict[int, list[str]] = {}
-    for row in rows:
-        found.setdefault(_ranks(row) or 1, []).append(row["id"])
-    if len(found) < 2:
+def _by_ranks(rows: Sequence[CellRow]) -> dict[str, list[SweepPoint]]:
+    """A sweep over the number of ranks; none if all rows have the same number."""
+    groups = group_by(rows, lambda row: _ranks(row) or 1)
+    if len(groups) < 2:
         return {}
-    return {RANKS: [{"values": {RANKS: n}, "cells": found[n]} for n in sorted(found)]}
+    ids = {n: [row["id"] for row in groups[n]] for n in sorted(groups)}
+    return {RANKS: [SweepPoint(values={RANKS: n}, cells=own) for n, own in ids.items()]}
 
 
-def _points(told: Sequence[Row], rows: Sequence[Row]) -> list[Point]:
-    """The points of a sweep at which anything ran or failed, each axis in its own measure."""
-    places = [(t["values"], [r for r in rows if r["id"] in t["cells"]]) for t in told]
-    places = [(values, own) for values, own in places if own]
-    scaled = [_scaled(values, own, places) for values, own in places]
+def _values(sweep: Sequence[SweepPoint], rows: Sequence[CellRow]) -> list[AxisValue]:
+    """The values of a sweep that have rows, on a numeric axis or else evenly spaced."""
+    points = [(p.values, [r for r in rows if r["id"] in p.cells]) for p in sweep]
+    points = [(values, own) for values, own in points if own]
+    columns = {c for c in ("nodes", "feature_dim") if _differs(c, [own for _, own in points])}
+    scaled = [_scaled(values, own, columns) for values, own in points]
     if any(x is None for x, _ in scaled) or len({x for x, _ in scaled}) < len(scaled):
         return [
-            Point(n, ", ".join(_text(v) for v in values.values()), own)
-            for n, (values, own) in enumerate(places)
+            AxisValue(n, ", ".join(_text(v) for v in values.values()), own)
+            for n, (values, own) in enumerate(points)
         ]
-    found = [
-        Point(x, "\n".join([text, *_with(values)]), own, _axis(values).endswith(RANKS))
-        for (x, text), (values, own) in zip(scaled, places, strict=True)
+    axis_values = [
+        AxisValue(x, "\n".join([text, *_other_axes(values)]), own, _axis(values).endswith(RANKS))
+        for (x, text), (values, own) in zip(scaled, points, strict=True)
         if x
     ]
-    return sorted(found, key=lambda p: p.x)
+    return sorted(axis_values, key=lambda v: v.x)
 
 
-def _axis(values: Mapping[str, Any]) -> str:
-    """The axis that a sweep is drawn along: its first."""
+def _axis(values: Mapping[str, object]) -> str:
+    """The axis of a sweep: the first of those that it changes."""
     return next(iter(values))
 
 
-def _with(values: Mapping[str, Any]) -> list[str]:
-    """Axes of cells that move with the first one, in words."""
+def _other_axes(values: Mapping[str, object]) -> list[str]:
+    """Values of the other axes that a sweep changes, as phrases."""
     own = _axis(values)
     return [phrase(axis, _text(v)) for axis, v in values.items() if axis in AXES and axis != own]
 
 
 def _scaled(
-    values: Mapping[str, Any], rows: Sequence[Row], places: Sequence[tuple[Row, list[Row]]]
+    values: Mapping[str, object], rows: Sequence[CellRow], varying: Collection[str]
 ) -> tuple[float | None, str]:
-    """Where a point lies on a numeric axis, and the number in short; None where it has none."""
+    """Position on a numeric axis (None if there is none) and its label.
+
+    ``varying`` names the columns by which datasets of the sweep differ.
+    """
     axis = _axis(values)
     value = values[axis]
-    if axis == "fanouts":
+    if axis == "fanouts" and isinstance(value, list):
         return len(value), str(len(value))
     if axis == "dataset":
-        column = next((c for c in ("nodes", "feature_dim") if _differs(c, places)), "nodes")
+        column = "feature_dim" if "feature_dim" in varying and "nodes" not in varying else "nodes"
         value = next((r[column] for r in rows if r[column] is not None), None)
-    elif axis == "threads":  # 0 is as many as there are
+    elif axis == "threads":  # 0 means all
         value = rows[0][axis]
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         return None, ""
     return value, short(value)
 
 
-def _differs(column: str, places: Sequence[tuple[Row, list[Row]]]) -> bool:
-    return len({r[column] for _, rows in places for r in rows if r[column] is not None}) > 1
+def _differs(column: str, groups: Sequence[list[CellRow]]) -> bool:
+    return len({r[column] for rows in groups for r in rows if r[column] is not None}) > 1
 
 
 def short(value: float) -> str:
@@ -163,11 +167,11 @@ def short(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Labels) -> None:
+def _panel(ax: Axes, points: Sequence[AxisValue], systems: Sequence[str], named: Labels) -> None:
     rates = [_rate(r) for p in points for r in p.rows if _measured(r)]
     low, high = (min(rates), max(rates)) if rates else (1.0, 1.0)
     ends = (low / style.REACH, high * style.REACH)
@@ -176,12 +180,12 @@ def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Lab
         measured = [(x, r) for x, r in own if _measured(r)]
         _line(ax, measured, number, ends)
         if points[0].of_ranks:
-            _even(ax, [(x, r) for x, r in measured if _ranks(r)], number)
+            _linear(ax, [(x, r) for x, r in measured if _ranks(r)], number)
         for x, row in own:
             if not _measured(row):
                 _cross(ax, x, row, number)
     ax.set_yscale("log")
-    ax.set_ylim(ends[0] / 1.1, ends[1] * 1.6)  # crosses stand above the intervals
+    ax.set_ylim(ends[0] / 1.1, ends[1] * 1.6)  # crosses are above the intervals
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     ax.yaxis.set_minor_formatter(NullFormatter())
@@ -196,33 +200,35 @@ def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Lab
         ax.set_xlabel("processes that train together", fontsize=8)
 
 
-def _ranks(row: Row) -> int | None:
-    """The processes that a row's system has, by its schedule."""
-    found: int | None = json.loads(row["recipe"] or "{}").get("schedule", {}).get(RANKS)
-    return found
+def _ranks(row: CellRow) -> int | None:
+    """The number of ranks of a row's schedule; None without ranks."""
+    ranks: int | None = json.loads(row["recipe"] or "{}").get("schedule", {}).get(RANKS)
+    return ranks
 
 
-def _even(ax: Axes, own: Sequence[tuple[float, Row]], number: int) -> None:
-    """What as many times the fewest ranks' rate would be: a system's own dotted line."""
+def _linear(ax: Axes, own: Sequence[tuple[float, CellRow]], number: int) -> None:
+    """Draw linear scaling from the fewest ranks as a dotted line."""
     if len(own) < 2:
         return
     first, rate = own[0][0], _rate(own[0][1])
     ax.plot(
-        [x for x, _ in own], [rate * x / first for x, _ in own], lw=0.8, ls=":", gid=EVEN,
+        [x for x, _ in own], [rate * x / first for x, _ in own], lw=0.8, ls=":", gid=LINEAR,
         color=style.PALETTE[number % len(style.PALETTE)],
     )  # fmt: skip
 
 
-def _measured(row: Row) -> bool:
+def _measured(row: CellRow) -> bool:
     return bool(row["judged_s"]) and row["status"] != "incorrect"
 
 
-def _rate(row: Row) -> float:
+def _rate(row: CellRow) -> float:
     """Seeds per second."""
     return float(row["seeds"] / row["judged_s"])
 
 
-def _line(ax: Axes, own: list[tuple[float, Row]], number: int, ends: tuple[float, float]) -> None:
+def _line(
+    ax: Axes, own: list[tuple[float, CellRow]], number: int, ends: tuple[float, float]
+) -> None:
     if not own:
         return
     colour = style.PALETTE[number % len(style.PALETTE)]
@@ -232,7 +238,7 @@ def _line(ax: Axes, own: list[tuple[float, Row]], number: int, ends: tuple[float
             [x], [_rate(row)], color=colour, markersize=4, marker=MARKERS[number % len(MARKERS)],
             markerfacecolor="white" if row["work_class"] == "different" else colour, zorder=3,
         )  # fmt: skip
-        style.query(ax, x, _rate(row), row)
+        style.mark_doubt(ax, x, _rate(row), row)
         for end in _interval(row):
             within = min(max(end, ends[0]), ends[1])
             ax.plot([x, x], [_rate(row), within], color=colour, lw=0.8)
@@ -241,8 +247,8 @@ def _line(ax: Axes, own: list[tuple[float, Row]], number: int, ends: tuple[float
                 ax.plot([x], [within], color=colour, marker=marker, markersize=4, gid="cut off")
 
 
-def _interval(row: Row) -> tuple[float, float]:
-    """Both ends of the rate's interval: infinite where a time of 0 is within."""
+def _interval(row: CellRow) -> tuple[float, float]:
+    """The interval of the rate; its upper end is infinite if that of the time includes 0."""
     rate = _rate(row)
     if row["ci_low_s"] is None or row["ci_high_s"] is None:
         return rate, rate
@@ -250,8 +256,8 @@ def _interval(row: Row) -> tuple[float, float]:
     return row["seeds"] / row["ci_high_s"], fast
 
 
-def _cross(ax: Axes, x: float, row: Row, number: int) -> None:
-    """A failure, one below the other by system."""
+def _cross(ax: Axes, x: float, row: CellRow, number: int) -> None:
+    """Draw a failure, with a height for each system."""
     height = 0.97 - 0.07 * number
     where, colour = ax.get_xaxis_transform(), style.PALETTE[number % len(style.PALETTE)]
     ax.plot([x], [height], color=colour, marker="X", markersize=6, lw=0, transform=where)
@@ -261,16 +267,16 @@ def _cross(ax: Axes, x: float, row: Row, number: int) -> None:
     )  # fmt: skip
 
 
-def _centre(rows: Sequence[Row], named: Labels) -> str:
-    """What most cells are: those of the other sweeps are at the centre of an axis."""
+def _centre(rows: Sequence[CellRow], named: Labels) -> str:
+    """The most frequent value of each axis: the centre of all sweeps."""
     usual = [
         (axis, Counter(filter(None, (axis_value(r, axis) for r in rows))).most_common(1))
         for axis in named.axes
     ]
-    return ", ".join(phrase(axis, found[0][0]) for axis, found in usual if found)
+    return ", ".join(phrase(axis, most[0][0]) for axis, most in usual if most)
 
 
-def _legend(rows: Sequence[Row], systems: Sequence[str]) -> list[Line2D]:
+def _legend(rows: Sequence[CellRow], systems: Sequence[str]) -> list[Line2D]:
     handles = [
         Line2D([], [], color=style.PALETTE[n % len(style.PALETTE)], lw=1.2, markersize=4,
                marker=MARKERS[n % len(MARKERS)], label=system)
@@ -289,5 +295,5 @@ def _legend(rows: Sequence[Row], systems: Sequence[str]) -> list[Line2D]:
             )
         )
     if any(not _measured(r) for r in rows):
-        handles.append(Line2D([], [], color="0.3", marker="X", lw=0, label="no result, and why"))
+        handles.append(Line2D([], [], color="0.3", marker="X", lw=0, label="no result: status"))
     return handles

@@ -1,11 +1,11 @@
-"""Wall time by schedule beside its bound, and the phases run one by one."""
+"""Wall time by schedule with its bound, and the phases run one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,21 +16,20 @@ from gnnbench.analysis.labels import Labels, labels, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
 from gnnbench.core.cell import PHASES
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
-
-Row = Mapping[str, Any]
 
 SCHEDULE = "schedule"
 COLOUR = "#666666"
-ROOM = 1.25  # above the highest bar: a longer interval runs out of the panel
+ROOM = 1.25  # panel height / highest bar; longer intervals are cut off
 
 
 def figure(run: Run) -> Figure | None:
-    """A panel for all that is alike but for its schedule; None where no cell has a bound.
+    """One panel for cells that differ in their schedule only; None if no cell has a bound.
 
-    First the phases of an epoch's batches run one by one, of the panel's first cell that was
-    probed, then the measured wall time by schedule with its 95 % interval; a line across a bar is
-    that cell's bound, the number above it the wall time over that.
+    The first bars are the phases of an epoch run one by one, of the first cell that was probed.
+    The others are wall times by schedule with their 95 % intervals. A line across a bar is the
+    cell's bound, the number above it wall time / bound.
     """
     known = Metrics(run.metrics)
     rows = [r for r in run.cells if r["epoch_wall_s"] is not None and r["status"] != "incorrect"]
@@ -39,9 +38,9 @@ def figure(run: Run) -> Figure | None:
     named = labels(rows)
     rest = replace(
         named,
-        paths={s: tuple(p for p in told if not _of_schedule(p)) for s, told in named.paths.items()},
+        paths={s: tuple(p for p in own if not _of_schedule(p)) for s, own in named.paths.items()},
     )
-    panels: dict[str, list[Row]] = {}
+    panels: dict[str, list[CellRow]] = {}
     for row in rows:
         panels.setdefault(rest.of(row), []).append(row)
     widest = len(PHASES) + max(len(panel) for panel in panels.values())
@@ -65,14 +64,14 @@ def _of_schedule(path: str) -> bool:
     return path.partition(".")[0] == SCHEDULE
 
 
-def _bound(row: Row, known: Metrics) -> float | None:
+def _bound(row: CellRow, known: Metrics) -> float | None:
     return known.value(row["id"], m.EPOCH, m.BOUND)
 
 
-def _label(row: Row, named: Labels) -> str:
-    """The schedule, and what varies of it: ``prefetch``, ``sms=8``."""
-    recipe, told = paths_of(row), named.paths.get(row["system"], ())
-    settings = [p for p in told if p.startswith(f"{SCHEDULE}.") and p in recipe]
+def _label(row: CellRow, named: Labels) -> str:
+    """The schedule and its varying options: ``prefetch``, ``sms=8``."""
+    recipe, varying = paths_of(row), named.paths.get(row["system"], ())
+    settings = [p for p in varying if p.startswith(f"{SCHEDULE}.") and p in recipe]
     return "\n".join(
         [
             f"{recipe[SCHEDULE]}{style.doubt(row)}",
@@ -81,7 +80,7 @@ def _label(row: Row, named: Labels) -> str:
     )
 
 
-def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
+def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> None:
     probed = next((r for r in rows if _bound(r, known) is not None), None)
     alone = {} if probed is None else _alone(probed, known)
     for x, (phase, height) in enumerate(alone.items()):
@@ -95,19 +94,21 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     ax.set_ylim(0, ROOM * top or None)
 
 
-def _alone(row: Row, known: Metrics) -> dict[str, float]:
-    """Seconds of an epoch's phases by themselves."""
+def _alone(row: CellRow, known: Metrics) -> dict[str, float]:
+    """Time of each phase of an epoch, run alone (s)."""
     batches = row["seeds"] / min(row["batch_size"], row["seeds"])
-    found = {phase: known.value(row["id"], phase, m.PROBED) for phase in PHASES}
-    return {phase: batches * time for phase, time in found.items() if time is not None}
+    times = {phase: known.value(row["id"], phase, m.PROBED) for phase in PHASES}
+    return {phase: batches * time for phase, time in times.items() if time is not None}
 
 
-def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
+def _bar(ax: Axes, x: int, row: CellRow, known: Metrics, top: float) -> None:
     wall, bound = row["epoch_wall_s"], _bound(row, known)
-    wall_row: Row = known.row(row["id"], m.EPOCH, m.WALL) or {}
-    low, high = (wall if wall_row.get(end) is None else wall_row[end] for end in ("low", "high"))
+    measured = known.row(row["id"], m.EPOCH, m.WALL)
+    low, high = (measured.low, measured.high) if measured else (None, None)
     ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4, alpha=style.paleness(row))
-    end = style.interval(ax, x, wall, low, high, top)
+    end = style.interval(
+        ax, x, wall, wall if low is None else low, wall if high is None else high, top
+    )
     if bound is None:
         return
     ax.plot([x - 0.4, x + 0.4], [bound, bound], color=style.PALETTE[5], lw=2)
@@ -118,11 +119,10 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     )  # fmt: skip
 
 
-def _legend() -> list[Any]:
-    phase = Patch(facecolor=style.PHASE_COLOURS["memory_io"], label="a phase run by itself")
+def _legend() -> list[Artist]:
     return [
-        phase,
+        Patch(facecolor=style.PHASE_COLOURS["memory_io"], label="a phase run alone"),
         Patch(facecolor=COLOUR, label="measured wall time, 95 % interval"),
-        Line2D([], [], color=style.PALETTE[5], lw=2, label="bound: least that overlap leaves"),
-        Line2D([], [], lw=0, label="1.00x: wall time over its bound"),
+        Line2D([], [], color=style.PALETTE[5], lw=2, label="bound: shortest time with overlap"),
+        Line2D([], [], lw=0, label="1.00x: wall time / bound"),
     ]

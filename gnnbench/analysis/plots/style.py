@@ -1,4 +1,4 @@
-"""What the figures share: colours that a colour-blind reader can tell apart, titles, layout."""
+"""Shared by all figures: colours for colour-blind readers, titles, layout."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, axis_value
 from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
 from gnnbench.core import text as safe
@@ -33,17 +34,19 @@ PHASE_COLOURS = {
 }
 LABELS = {
     "sample": "sample", "memory_io": "memory IO", "compute": "compute", "overlap": "overlap",
-    "idle": "no phase busy", "whole": "phases not told apart",
+    "idle": "no phase busy", "whole": "phases not measured",
 }  # fmt: skip
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]  # a row of cells.csv, or a view of one
+RowT = TypeVar("RowT", bound=Row)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
-LETTER = 0.078  # width of a letter of a title; inches
-WIDEST = 42.0  # of panels beside one another; inches
-LYING = 6.5, 0.16, 0.22, 0.9  # a panel of bars that lie: width, a line, a row, a panel; inches
+LETTER = 0.078  # width of a letter of a title (inches)
+WIDEST = 42.0  # of a row of panels (inches)
+# A panel of horizontal bars (inches): its width, the height of a line, of a row, and the rest.
+HORIZONTAL = 6.5, 0.16, 0.22, 0.9
 PALE = 0.35  # opacity
-# Of few lives an interval may be many times what is measured: bars are to be read beside it.
-REACH = 2.0  # times the tallest bar, where an interval is cut off
+# Intervals of few trials can be much longer than the bars, which must stay readable.
+REACH = 2.0  # intervals are cut off at this multiple of the tallest bar
 
 
 def common(rows: Sequence[Row], key: str) -> str:
@@ -53,8 +56,10 @@ def common(rows: Sequence[Row], key: str) -> str:
 
 
 def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]:
-    """A row of panels, wrapped after ``most``, or where it would be too wide to be looked at;
-    without pyplot's global state."""
+    """A row of panels, wrapped after ``most`` panels or at the maximum width of a figure.
+
+    It does not use the global state of pyplot.
+    """
     width = min(width, WIDEST)
     columns = min(count, most, int(WIDEST // width))
     lines = -(-count // columns)
@@ -67,10 +72,12 @@ def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]
     return figure, axes
 
 
-def lying_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Figure, list[Axes]]:
-    """Panels for bars that lie, each of so many, their names of one or several lines on the left:
-    one below the other, in two columns from the fourth on."""
-    width, line, row, rest = LYING
+def horizontal_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Figure, list[Axes]]:
+    """Panels of horizontal bars: ``rows`` has the number of bars of each, ``labels`` their names.
+
+    Up to three panels have one column, more have two.
+    """
+    width, line, row, rest = HORIZONTAL
     columns = 2 if len(rows) > 3 else 1
     width += LETTER * max(len(part) for label in labels for part in label.split("\n"))
     slot = row + line * max(label.count("\n") + 1 for label in labels)
@@ -89,44 +96,44 @@ def lying_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Figure, 
 def head(
     figure: Figure, first: str, named: Labels, but: Collection[str] = (), last: str = ""
 ) -> None:
-    """A figure's title: what it shows, and what all its rows share, no wider than the figure."""
+    """Set the title: the subject, and the settings that all rows share, wrapped to the figure."""
     room = int(figure.get_figwidth() / LETTER)
     lines = [first, *textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
     figure.suptitle("\n".join(lines), fontsize=10)
 
 
 def labelled(run: Run) -> Run:
-    """The run with texts that matplotlib can draw: no formulas and no control characters."""
-    rows = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "path"}
-    return replace(run, **{name: _drawable(value) for name, value in rows.items()})
+    """The run without formulas and control characters, which matplotlib cannot draw."""
+    tables = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in ("path", "record")}
+    rows = {name: [_drawable_row(row) for row in table] for name, table in tables.items()}
+    record = RunRecord.model_validate(_drawable(run.record.model_dump(exclude_unset=True)))
+    return replace(run, record=record, **rows)
 
 
-def _drawable(value: Any) -> Any:
+def _drawable_row(row: Record) -> Record:
+    drawable = copy(row)
+    for name, value in row.items():
+        if isinstance(value, str):
+            # A recipe is JSON: its texts are replaced one by one.
+            is_recipe = name == "recipe" and value
+            text = json.dumps(_drawable(json.loads(value))) if is_recipe else safe.figure(value)
+            setattr(drawable, name, text)
+    return drawable
+
+
+def _drawable(value: object) -> object:
+    """A JSON value with all texts in it replaced."""
     if isinstance(value, str):
         return safe.figure(value)
     if isinstance(value, list):
         return [_drawable(item) for item in value]
-    if isinstance(value, Record):
-        texts = {name: _drawable(item) for name, item in value.items() if isinstance(item, str)}
-        if recipe := value.get("recipe"):  # JSON, whatever its length
-            texts["recipe"] = json.dumps(_drawable(json.loads(recipe)))
-        row = copy(value)
-        for name, text in texts.items():
-            setattr(row, name, text)
-        return row
-    if isinstance(value, RunRecord):
-        return RunRecord.model_validate(_drawable(value.model_dump(exclude_unset=True)))
     if isinstance(value, dict):
-        found = {_drawable(key): _drawable(item) for key, item in value.items()}
-        if isinstance(recipe := value.get("recipe"), str):  # of a row: JSON, whatever its length
-            found["recipe"] = json.dumps(_drawable(json.loads(recipe or "{}")))
-        return found
+        return {_drawable(key): _drawable(item) for key, item in value.items()}
     return value
 
 
 def short_names(run: Run) -> Run:
-    """The run with graphs that are files by the file's name, or by as much of its path as tells
-    them apart: a path is wider than a panel."""
+    """The run with paths of graph files shortened to the last parts that are distinct."""
     names = {r["dataset"] for r in run.cells if "/" in (r["dataset"] or "")}
     if not names:
         return run
@@ -144,104 +151,97 @@ def _tail(path: str, parts: int) -> str:
 
 
 def doubt(row: Row) -> str:
-    """What stands behind the name of a row in doubt, as in the table."""
+    """The mark after the name of an unreliable row, as in the table."""
     return f" {UNRELIABLE_MARK}" if is_unreliable(row) else ""
 
 
 def paleness(row: Row) -> float | None:
-    """The opacity of a bar of a time: pale where it is in doubt."""
+    """The opacity of a bar: pale for an unreliable row."""
     return PALE if is_unreliable(row) else None
 
 
 def doubts(rows: Iterable[Row], pale: bool = False) -> list[Line2D]:
-    """What a legend says of that mark, and of ``pale`` bars, where any row has it."""
+    """The legend entry of that mark, and of ``pale`` bars, if any row is unreliable."""
     if not any(map(is_unreliable, rows)):
         return []
     mark = UNRELIABLE_MARK + ", pale" * pale
-    return [Line2D([], [], lw=0, label=f"{mark}: in doubt; the table says why")]
+    return [Line2D([], [], lw=0, label=f"{mark}: unreliable; the table says why")]
 
 
-def tell_doubts(figure: Figure, rows: Iterable[Row], pale: bool = False) -> None:
-    """The same below a figure whose panels have legends of their own."""
+def add_doubt_legend(figure: Figure, rows: Iterable[Row], pale: bool = False) -> None:
+    """Add the same below a figure whose panels have legends."""
     if handles := doubts(rows, pale):
         figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
 
 
-def query(ax: Axes, x: float, y: float, row: Row) -> None:
-    """The mark of a point in doubt, beside it."""
+def mark_doubt(ax: Axes, x: float, y: float, row: Row) -> None:
+    """Annotate the point of an unreliable row."""
     if is_unreliable(row):
         ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
 
 
 def slot(labels: Iterable[str]) -> float:
-    """Width that a bar needs so that labels of several lines do not touch; inches."""
+    """Width of a bar (inches) at which labels of several lines do not touch."""
     longest = max(len(line) for label in labels for line in label.split("\n"))
     return max(1.0, 0.075 * longest + 0.1)
 
 
-def groups(rows: Sequence[Row], axes: Collection[str]) -> dict[tuple[str, ...], list[Row]]:
+def groups(rows: Sequence[RowT], axes: Collection[str]) -> dict[tuple[str, ...], list[RowT]]:
     """Rows by their values of ``axes``, in order."""
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(axis_value(row, axis) for axis in axes), []).append(row)
-    return found
+    return group_by(rows, lambda row: tuple(axis_value(row, axis) for axis in axes))
 
 
 def interval(
-    ax: Axes, place: float, at: float, low: float, high: float, top: float, lying: bool = False
+    ax: Axes, place: float, at: float, low: float, high: float, top: float, horizontal: bool = False
 ) -> float:
-    """A marker with its interval, cut off at ``top`` with an arrow; returns where it ends."""
+    """Draw a marker with its interval, cut off at ``top`` with an arrow. Returns its upper end."""
     end = max(at, min(high, top))
-    x, y = (at, place) if lying else (place, at)
+    x, y = (at, place) if horizontal else (place, at)
     ends = [[max(at - low, 0.0)], [end - at]]
     ax.errorbar(
-        x, y, xerr=ends if lying else None, yerr=None if lying else ends, fmt="D", color="black",
-        markersize=3.5, capsize=0 if high > end else 3, lw=1,
+        x, y, xerr=ends if horizontal else None, yerr=None if horizontal else ends, fmt="D",
+        color="black", markersize=3.5, capsize=0 if high > end else 3, lw=1,
     )  # fmt: skip
     if high > end:
-        arrow(ax, place, end, "cut off", lying)
+        arrow(ax, place, end, "cut off", horizontal)
     return end
 
 
-def arrow(ax: Axes, place: float, end: float, what: str, lying: bool = False) -> None:
-    """What goes on beyond the panel: ``what``, the key of a legend's words."""
-    x, y, marker = (end, place, ">") if lying else (place, end, "^")
-    ax.plot([x], [y], color="black", marker=marker, markersize=6, gid=what)
+def arrow(ax: Axes, place: float, end: float, kind: str, horizontal: bool = False) -> None:
+    """Mark a bar or interval that is cut off. ``kind`` is a key of ``ARROWS``."""
+    x, y, marker = (end, place, ">") if horizontal else (place, end, "^")
+    ax.plot([x], [y], color="black", marker=marker, markersize=6, gid=kind)
 
 
-def failure(ax: Axes, place: float, status: str, lying: bool = False) -> None:
-    """A status in place of a bar: in words alone, so that it is no result by its looks."""
-    turned: dict[str, Any] = {
-        "x": place, "y": 0.03, "rotation": 90, "ha": "center", "va": "bottom",
-        "transform": ax.get_xaxis_transform(),
-    }  # fmt: skip
-    if lying:
-        turned = {
-            "x": 0.01, "y": place, "ha": "left", "va": "center",
-            "transform": ax.get_yaxis_transform(),
-        }  # fmt: skip
-    ax.text(
-        s=f"no result: {status}", fontsize=8, color="#666666", style="italic", gid="no result",
-        **turned,
-    )  # fmt: skip
+def failure(ax: Axes, place: float, status: str, horizontal: bool = False) -> None:
+    """Write a status in place of a bar, so that it does not look like a result."""
+    if horizontal:
+        text = ax.text(0.01, place, "", ha="left", va="center", transform=ax.get_yaxis_transform())
+    else:
+        text = ax.text(
+            place, 0.03, "", rotation=90, ha="center", va="bottom",
+            transform=ax.get_xaxis_transform(),
+        )  # fmt: skip
+    text.set(text=f"no result: {status}", fontsize=8, color="#666666", style="italic")
+    text.set_gid("no result")
 
 
-def nothing(ax: Axes, lying: bool = False) -> None:
-    """A panel in which nothing was measured has no scale."""
-    if lying:
+def hide_scale(ax: Axes, horizontal: bool = False) -> None:
+    """Remove the scale of a panel without results."""
+    if horizontal:
         ax.set(xlim=(0, 1), xticks=[], xlabel="")
     else:
         ax.set(ylim=(0, 1), yticks=[], ylabel="")
 
 
-ARROWS = {"cut off": "the interval goes on", "bar": "the bar goes on: its time stands beside it"}
+ARROWS = {"cut off": "interval cut off", "bar": "bar cut off, see its time"}
 
 
 def cut_off(axes: Iterable[Axes]) -> list[Line2D]:
-    """What a legend says of arrows, where there are any."""
+    """Legend entries of the arrows that are drawn."""
     drawn = {str(line.get_gid()): line for ax in axes for line in ax.lines}
     return [
-        Line2D([], [], color="black", marker=drawn[what].get_marker(), lw=0, label=words)
-        for what, words in ARROWS.items()
-        if what in drawn
+        Line2D([], [], color="black", marker=drawn[kind].get_marker(), lw=0, label=words)
+        for kind, words in ARROWS.items()
+        if kind in drawn
     ]

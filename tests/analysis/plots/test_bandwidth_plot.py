@@ -65,7 +65,7 @@ def test_rates_and_requests_by_the_width_of_rows(run):
     assert lines(requests) == {
         "naive": ([1024, 1028], [8.0, 16.8]),
         "aligned (shifted)": ([1024, 1028], [8.0, 10.4]),
-        "lines that it lies in": ([1024, 1028], [8.0, 9.0]),
+        "lines that contain it": ([1024, 1028], [8.0, 9.0]),
     }
     assert rates.get_ylim()[1] < 7 and rates.get_xscale() == "linear"
 
@@ -152,7 +152,7 @@ def test_rates_by_either_budget_of_multiprocessors(run):
         "baseline features.access=naive, on all": ([0, 1], [50.0, 50.0]),
         "copy over the link": ([8], [55.0]),
     }
-    assert grid.get_xlabel() == "blocks that read: a capped grid"
+    assert grid.get_xlabel() == "thread blocks of a capped grid"
     assert lines(grid) == {
         "baseline": ([1, 16, 64], [7.0, 52.0, 51.0]),
         "copy over the link": ([1, 16, 64], [55.0, 55.0, 55.0]),

@@ -18,7 +18,7 @@ def test_there_is_a_panel_for_each_setting_with_times_and_one_of_bytes(drawn):
     assert [ax.get_title() for ax in drawn.axes] == [
         "2 machines, 1 Gbit/s",
         "4 machines, 1 Gbit/s",
-        "sent on all links, a step (MB)",
+        "sent on all links per step (MB)",
     ]
 
 

@@ -73,7 +73,7 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     assert ax.yaxis_inverted()  # the first row on top
     assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "not here: elsewhere, gcn"
+    assert legend.get_title().get_text() == "not measured: elsewhere, gcn"
     assert figure.get_supxlabel() == ""  # the place where the legend is
 
 
@@ -86,7 +86,7 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
     (ax,) = figure.axes
     ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
     assert ends == [7.5] and 7.5 < ax.get_xlim()[1] < 37.5  # two bars, and an arrow
-    assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
+    assert figure.legends[0].get_texts()[-1].get_text() == "interval cut off"
 
 
 def drawn_as(tmp_path, walls):
@@ -110,7 +110,7 @@ def test_a_bar_that_would_hide_the_others_is_cut_off_and_its_time_told(tmp_path,
     assert [t.get_text().split(",")[0] for t in ax.texts if " s" in t.get_text()] == [
         f"{w:.3g} s" for w in cut
     ]
-    assert words[-1].startswith("the bar goes on")
+    assert words[-1].startswith("bar cut off")
 
 
 @pytest.mark.parametrize("walls", [[1.0, 20.0], [1.0, 3.0, 9.0], [20.0], [1.0, 20.0, 20.0]])
@@ -118,7 +118,7 @@ def test_half_of_the_bars_at_least_and_those_not_far_apart_are_drawn_whole(tmp_p
     ax, words = drawn_as(tmp_path, walls)
     cut = walls == [1.0, 20.0]
     assert [b.get_width() for b in ax.patches] == ([1.0, 1.0] if cut else walls)
-    assert ("the bar goes on" in words[-1]) == cut
+    assert ("bar cut off" in words[-1]) == cut
 
 
 @pytest.mark.parametrize(("told", "room"), [({"ratio": None}, 1.05), ({"ratio": 2.0}, 1.7)])
@@ -203,7 +203,7 @@ def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
     figure = breakdown.figure(reader.read(folder))
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
-    assert legend_of(figure)[-1].startswith("(?), pale: in doubt")
+    assert legend_of(figure)[-1].startswith("(?), pale: unreliable")
 
 
 @pytest.mark.parametrize("values", [{"status": "unstable"}, {"doubtful": "spun"}])
@@ -213,7 +213,7 @@ def test_bars_of_a_time_in_doubt_are_pale_and_others_are_not(tmp_path, values):
     (ax,) = figure.axes
     assert [b.get_alpha() for b in ax.patches] == [None] * 5 + [style.PALE] * 5
     assert [t.get_text() for t in ax.get_yticklabels()] == ["baseline", "dgl (?)"]
-    assert "(?), pale: in doubt; the table says why" in legend_of(figure)
+    assert "(?), pale: unreliable; the table says why" in legend_of(figure)
 
 
 def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
@@ -229,7 +229,7 @@ def test_a_time_whose_phases_nobody_told_has_a_bar_below_its_marker(tmp_path):
     (folder / "metrics.csv").unlink()
     figure = breakdown.figure(reader.read(folder))
     (bar,) = figure.axes[0].patches
-    assert bar.get_width() == 3.75 and legend_of(figure)[0] == "phases not told apart"
+    assert bar.get_width() == 3.75 and legend_of(figure)[0] == "phases not measured"
 
 
 def test_the_legend_has_only_the_phases_that_are_drawn(tmp_path):

@@ -57,7 +57,7 @@ def test_a_row_in_doubt_is_marked_and_the_legend_has_what_is_drawn(run):
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()][1] == "baseline\nb (?)"
     told = [t.get_text() for t in figure.legends[0].get_texts()]
     assert [t.split(":")[0].partition(" (")[0] for t in told] == [
-        "not told apart", "measured sampling time", "(?), pale",
+        "stages not measured", "measured sampling time", "(?), pale",
     ]  # fmt: skip
 
 

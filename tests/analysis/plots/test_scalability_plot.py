@@ -67,7 +67,7 @@ def test_a_line_for_each_system_and_a_cross_for_a_failure(swept):
         ("oom_host", ORANGE, 16000)
     ]
     told = [t.get_text() for t in figure.legends[0].get_texts()]
-    assert told == ["baseline", "dgl", "no result, and why"]
+    assert told == ["baseline", "dgl", "no result: status"]
     assert "2 threads" in figure.get_suptitle()
     assert "around" not in figure.get_suptitle()
 
@@ -93,7 +93,7 @@ def test_intervals_are_those_of_the_time_and_cut_off_with_an_arrow(swept):
     assert ends == [pytest.approx(e) for e in ((50, 40), (50, 100), (50, 100 / 3), (50, 100))]
     arrows = [(line.get_xdata()[0], line.get_marker()) for line in ax.lines if line.get_gid()]
     assert arrows == [(8, "^")]
-    assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
+    assert figure.legends[0].get_texts()[-1].get_text() == "interval cut off"
 
 
 def test_each_axis_has_its_measure(swept):
@@ -145,9 +145,9 @@ def test_ranks_stand_beside_even_work_and_weak_scaling_tells_its_batches(run, tm
     assert ax.get_title() == "weak scaling" and "processes" in ax.get_xlabel()
     assert ticks(ax) == {1: "1\nbatch 64", 2: "2\nbatch 128"}
     assert lines(ax) == {BLUE: ([1, 2], [32.0, 64.0]), ORANGE: ([1, 2], [40.0, 60.0])}
-    (even,) = [line for line in ax.lines if line.get_gid() == "even"]  # of ranks alone
+    (even,) = [line for line in ax.lines if line.get_gid() == "linear"]  # of ranks alone
     assert (even.get_color(), list(even.get_ydata())) == (ORANGE, [40.0, 80.0])
-    assert "rate" in figure.legends[0].get_texts()[-1].get_text()
+    assert "linear scaling" in figure.legends[0].get_texts()[-1].get_text()
 
 
 def test_what_the_machine_lacks_is_left_out(swept, tmp_path):

@@ -39,7 +39,7 @@ def ticks(ax):
     return [t.get_text() for t in ax.get_xticklabels()]
 
 
-ARROW = "the interval goes on"
+ARROW = "interval cut off"
 
 
 def legend(figure):
