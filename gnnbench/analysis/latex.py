@@ -19,7 +19,7 @@ def escaped(text: str) -> str:
 def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Iterable[bool]) -> list[str]:
     """Lines of a ``tabular``: heads between rules, numbers to the right."""
     columns = "".join("l" if side else "r" for side in left)
-    told = [" & ".join(map(escaped, row)) + r" \\" for row in (heads, *rows)]
+    lines = [" & ".join(map(escaped, row)) + r" \\" for row in (heads, *rows)]
     return [
         rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline",
         r"\end{tabular}",
