@@ -1,4 +1,4 @@
-"""Every committed run is read, agrees with itself and can be drawn."""
+"""Every committed run can be read, agrees with itself and can be drawn."""
 
 import csv
 import json
@@ -12,139 +12,121 @@ from gnnbench.analysis.labels import labels
 from gnnbench.core.cell import flat
 from gnnbench.schema import CELLS, METRICS, RATIOS, SAMPLES, VERSION, column_names, reader, writer
 
-runs = pytest.mark.parametrize("folder", RUNS, ids=name, scope="module")
+
+def row_count(folder):
+    return (folder / "cells.csv").read_bytes().count(b"\n")
 
 
-def size(folder):
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+def largest_run_by_figure():
+    """For each kind of figure the run with the most cells whose definition has it."""
+    figures = {}
+    for folder in sorted(RUNS, key=row_count):
+        figures |= dict.fromkeys(reader.read_record(folder).experiment.figures, folder)
+    return sorted(figures.items())
 
 
-def largest(folders, most=2):
-    """Of each experiment's runs the largest, of one definition one: others' figures are smaller."""
-    found = {}
-    for folder in sorted(folders, key=size):
-        record = reader.read_record(folder)
-        name = record["experiment"]["name"]
-        found.setdefault(name, {})[record.get("definition_hash") or folder] = folder
-    return sorted(f for known in found.values() for f in sorted(known.values(), key=size)[-most:])
-
-
-@pytest.fixture(scope="module")
-def run(folder):
-    return reader.read(folder)
-
-
-def ids(folder):
-    with (folder / "cells.csv").open(newline="") as table:
-        return [row["id"] for row in csv.DictReader(table)]
+def figure_id(value):
+    return value if isinstance(value, str) else name(value)
 
 
 def test_there_are_committed_runs():
     assert len(RUNS) >= 10
 
 
-@runs
-def test_every_row_reads_with_all_columns(folder, run):
-    assert [r["id"] for r in run.cells] == ids(folder)
-    for rows, columns in ((run.cells, CELLS), (run.metrics, METRICS), (run.ratios, RATIOS)):
-        assert all(set(r) == set(column_names(columns)) for r in rows)
-    assert all(set(s) == set(column_names(SAMPLES)) for s in run.samples)
+def check_columns(folder, run):
+    with (folder / "cells.csv").open(newline="") as table:
+        assert [r["id"] for r in run.cells] == [row["id"] for row in csv.DictReader(table)]
+    tables = ((run.cells, CELLS), (run.metrics, METRICS), (run.ratios, RATIOS))
+    for rows, columns in (*tables, (run.samples, SAMPLES)):
+        assert all(list(row) == column_names(columns) for row in rows)
     assert {r["schema_version"] for r in run.cells} == {VERSION}
     assert all(r["until"] in ("sample", "memory_io", "compute") for r in run.cells)
     assert all((r["model"] == "") == (r["until"] != "compute") for r in run.cells)
 
 
-@runs
-def test_bytes_are_booked_where_they_were_read(run):
+def check_sources_of_feature_bytes(run):
     for cell in run.cells:
-        where = {m["where"] for m in run.metrics
-                 if (m["id"], m["name"]) == (cell["id"], "feature_bytes")}  # fmt: skip
         if cell["until"] != "compute" or not cell["n"] or cell["system"] != "baseline":
             continue
-        store = flat(json.loads(cell["recipe"]))["features"]
-        table = flat(json.loads(cell["recipe"])).get("features.table", store)
+        sources = {
+            m["where"] for m in run.metrics if (m["id"], m["name"]) == (cell["id"], "feature_bytes")
+        }
+        recipe = flat(json.loads(cell["recipe"]))
+        store = recipe["features"]
+        table = recipe.get("features.table", store)
         on_gpu = {"host": "host_copy", "uva": "zero_copy", "gpu": "device"}
-        right = {on_gpu[table] if cell["device"] == "cuda" else "host"}
-        assert where == (right | {"cache"} if store == "cache" else right)
+        expected = {on_gpu[table] if cell["device"] == "cuda" else "host"}
+        assert sources == (expected | {"cache"} if store == "cache" else expected)
 
 
-@runs
-def test_phases_and_idle_time_make_up_every_epoch(run):
+def check_phases_add_up_to_the_wall_time(run):
     for sample in run.samples:
         if sample["wall_s"]:
             phases = [sample[f"{p}_time_s"] or 0.0 for p in ("sample", "memory_io", "compute")]
-            together = sum(phases) + sample["idle_s"]  # two or three at a time where they overlap
+            total = sum(phases) + sample["idle_s"]  # two or three phases can overlap
             overlap = sample["overlap_s"] or 0.0
-            assert 0.98 * (together - 2 * overlap) <= sample["wall_s"]
-            assert sample["wall_s"] <= 1.02 * (together - overlap)
+            assert 0.98 * (total - 2 * overlap) <= sample["wall_s"] <= 1.02 * (total - overlap)
 
 
-@runs
-def test_what_is_judged_agrees_with_its_samples(run):
+def check_primary_metric(run):
     for row in run.cells:
         if row["n"]:
             assert row["judged_s"] == row[row["judged"]]
-            if row["ci_low_s"] is not None:  # of a single life there is no interval
+            if row["ci_low_s"] is not None:  # one trial has no interval
                 assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
 
 
-@runs
-def test_rows_have_labels_of_their_own(run):
-    rows = run.cells
-    found = labels(rows)
-    assert len({found.of(r) for r in rows}) == len(rows)
+def check_labels_are_distinct(run):
+    named = labels(run.cells)
+    assert len({named.of(r) for r in run.cells}) == len(run.cells)
 
 
-@runs
-def test_a_run_is_no_regression_of_itself(run):
-    found = compare(run, run)
-    assert not found.regressions and not found.only_a and not found.only_b
-    for row, cell in zip(run.cells, found.cells, strict=True):
+def check_comparison_with_itself(run):
+    comparison = compare(run, run)
+    assert not comparison.regressions and not comparison.only_a and not comparison.only_b
+    for row, cell in zip(run.cells, comparison.cells, strict=True):
         if row["ratio"] is None:
             assert cell.verdict == ("not judged" if row["status"] == "ok" else "incomparable"), cell
         else:
             assert cell.verdict in ("same", "unclear", "not judged", "incomparable"), cell
 
 
-@runs
-def test_a_run_compares_with_its_tables_written_again(run, tmp_path):
+def check_comparison_with_a_copy(run, folder):
+    """Cells are matched by their settings if the ids differ."""
     cells = [{**r, "id": f"new-{r['id']}"} for r in run.cells]
-    writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-    again = reader.read(tmp_path)
-    assert again.cells == cells
-    found = compare(run, again)
-    assert not found.only_a and not found.only_b and not found.regressions
+    writer.write_csv(folder / "cells.csv", CELLS, cells)
+    copy = reader.read(folder)
+    assert copy.cells == cells
+    comparison = compare(run, copy)
+    assert not comparison.only_a and not comparison.only_b and not comparison.regressions
 
 
-def drawn(folder, tmp_path, figures=()):
-    """Names of the files that are drawn of a copy of the run."""
-    for path in folder.iterdir():
-        if path.is_file():
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    return [path.name for path in plots.draw(tmp_path, figures)]
+@pytest.mark.parametrize("folder", RUNS, ids=name)
+def test_committed_run_agrees_with_itself(folder, tmp_path):
+    run = reader.read(folder)
+    check_columns(folder, run)
+    check_sources_of_feature_bytes(run)
+    check_phases_add_up_to_the_wall_time(run)
+    check_primary_metric(run)
+    check_labels_are_distinct(run)
+    check_comparison_with_itself(run)
+    check_comparison_with_a_copy(run, tmp_path)
 
 
-@pytest.mark.parametrize("folder", largest(RUNS), ids=name, scope="module")
-def test_figures_are_laid_out(folder, run, tmp_path, monkeypatch):
-    """Every text and mark has its place; a figure of each kind is written below."""
+@pytest.mark.parametrize("figure,folder", largest_run_by_figure(), ids=figure_id)
+def test_largest_figure_of_each_kind_is_laid_out(figure, folder, tmp_path, monkeypatch):
+    """All texts and marks are placed. The tests of each figure write its files."""
 
     def laid_out(figure, stem):
         figure.draw_without_rendering()
         return [stem]
 
     monkeypatch.setattr(plots, "save", laid_out)
-    found = drawn(folder, tmp_path)
-    assert found and set(found) <= set(run.record["experiment"]["figures"])
+    for path in folder.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert [path.name for path in plots.draw(tmp_path, [figure])] == [figure]
 
 
-def test_figures_of_every_kind_are_written(tmp_path):
-    """Of the smallest run that has one."""
-    asked = {f: {*reader.read_record(f)["experiment"]["figures"]} for f in sorted(RUNS, key=size)}
-    left = set.union(*asked.values())
-    for nth, folder in enumerate(asked):
-        if wanted := left & asked[folder]:
-            (tmp_path / str(nth)).mkdir()
-            found = drawn(folder, tmp_path / str(nth), sorted(wanted))
-            left -= (names := {file.partition(".")[0] for file in found})
-            assert set(found) == {f"{n}.{suffix}" for n in names for suffix in ("png", "svg")}
-    assert not left
+def test_committed_runs_have_figures_of_every_kind_but_memory():
+    assert {figure for figure, _ in largest_run_by_figure()} == {*plots.FIGURES} - {"memory"}

@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from gnnbench.analysis import plots, report
+from gnnbench.analysis import report
 from gnnbench.cli import main
 from gnnbench.reproduction import page
 from gnnbench.reproduction.claim import choose
@@ -71,9 +72,10 @@ def runs(out):
 
 
 COMMANDS = [
-    *((name, "--format", form) for name in ("show", "compare", "runs", "verdicts")
+    *((*command, "--format", form)
+      for command in (("show",), ("compare",), ("runs",), ("verdicts", "--paper", "fastgl"))
       for form in ("table", "json", "csv", "markdown", "latex")),
-    ("show", "--quiet"), ("plot",), ("verdicts", "--paper", "fastgl"),
+    ("show", "--quiet"),
 ]  # fmt: skip
 
 
@@ -100,56 +102,60 @@ def raw(text):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_control_characters_or_fails(command, out, capsys, monkeypatch):
-    told, err, code = called(command, out, capsys, monkeypatch)
-    assert not raw(told + err)
+    text, err, code = called(command, out, capsys, monkeypatch)
+    assert not raw(text + err)
     assert "internal error" not in err
     assert code in (0, 2, 3, 5), err
-    assert told or err
+    assert text or err
 
 
 def test_markdown_has_no_tags_and_its_tables_are_whole(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--format=markdown"), out, capsys, monkeypatch)
-    assert "<" not in told and "&lt;script&gt;" in told
-    assert "](javascript" not in told.replace("\\]", "")
-    table = [re.sub(r"\\.", "", line) for line in told.splitlines() if line.startswith("|")]
+    text, _, _ = called(("show", "--format=markdown"), out, capsys, monkeypatch)
+    assert "<" not in text and "&lt;script&gt;" in text
+    assert "](javascript" not in text.replace("\\]", "")
+    table = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("|")]
     assert table and len({line.count("|") for line in table}) == 1
 
 
 def test_latex_has_no_commands_of_the_text(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--format=latex"), out, capsys, monkeypatch)
-    code = [line for line in told.splitlines() if not line.startswith("%")]
+    text, _, _ = called(("show", "--format=latex"), out, capsys, monkeypatch)
+    code = [line for line in text.splitlines() if not line.startswith("%")]
     assert not [line for line in code if "\\input" in line or "\\immediate" in line]
     assert all(line.startswith(("\\begin", "\\hline", "\\end")) or "&" in line for line in code)
 
 
 def test_csv_has_no_formulas(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--format=csv"), out, capsys, monkeypatch)
-    rows = list(csv.DictReader(io.StringIO(told)))
+    text, _, _ = called(("show", "--format=csv"), out, capsys, monkeypatch)
+    rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 3
     assert not [value for row in rows for value in row.values() if value[:1] in "=+-@" and value]
 
 
-def test_figures_and_pages_take_it(out):
-    (folder, _) = runs(out)
-    written = plots.draw(folder, ["breakdown"])
-    assert {p.suffix for p in written} == {".png", ".svg"}
-    from xml.etree import ElementTree
+def test_figures_of_hostile_text_are_valid_xml(out, capsys, monkeypatch):
+    text, err, code = called(("plot",), out, capsys, monkeypatch)
+    assert code == 0 and not raw(text + err)
+    figures = runs(out)[1] / "figures"
+    assert sorted(p.name for p in figures.iterdir()) == ["breakdown.png", "breakdown.svg"]
+    ElementTree.parse(figures / "breakdown.svg")
 
-    ElementTree.parse(next(p for p in written if p.suffix == ".svg"))
-    shown = page.html(out, f"laptop{TEXT}", judge(choose(), open_runs([folder])))
+
+def test_page_of_hostile_text_has_no_tags(out):
+    (folder, _) = runs(out)
+    claims = choose(["fastgl"])
+    shown = page.html(out, f"laptop{TEXT}", judge(claims, open_runs([folder])))
     assert "<script" not in shown and not raw(shown)
 
 
-def test_the_document_of_results_takes_it(out):
+def test_document_of_hostile_text_has_no_tags(out):
     (folder, _) = runs(out)
     folder.rename(out / "kept")
-    told = "\n".join(report._pages(out).values())
-    assert not raw(told)
-    told = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", told)  # code shows tags as they are
-    assert "<script" not in told and not raw(told)
+    text = "\n".join(report._pages(out).values())
+    assert not raw(text)
+    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)  # code shows tags as they are
+    assert "<script" not in text and not raw(text)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "| head -c 1", "2>&1 | true"])
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "| head -c 1"])
 def test_closed_streams_leave_no_traceback(closed, out):
     command = f"{sys.executable} -m gnnbench list experiments {closed}"
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -162,5 +168,5 @@ def test_closed_streams_leave_no_traceback(closed, out):
 def test_odd_widths_of_the_terminal_do_no_harm(columns, out, capsys, monkeypatch):
     with monkeypatch.context() as patch:  # pytest itself reads the width when the test ends
         patch.setenv("COLUMNS", columns)
-        told, err, code = called(("show",), out, capsys, patch)
-    assert code == 0 and told, err
+        text, err, code = called(("show",), out, capsys, patch)
+    assert code == 0 and text, err

@@ -63,7 +63,7 @@ def test_another_result_is_another_document(tmp_path):
 
 
 def test_a_long_table_is_linked(tmp_path):
-    long = max(RUNS, key=lambda run: len(reader.read_csv(run / "cells.csv", reader.CellRow)))
+    long = max(RUNS, key=lambda run: (run / "cells.csv").read_bytes().count(b"\n"))
     folder = results(tmp_path, long)
     rows = len(reader.read(folder).cells)
     text = only_page(tmp_path)
