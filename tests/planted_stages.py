@@ -49,7 +49,7 @@ class PlantedStore(FeatureStore):
 
     def __init__(self, job, faults):
         super().__init__(job)
-        self._under = (HostGather if job.device.type == "cpu" else ZeroCopyGather)(job)
+        self._fallback = (HostGather if job.device.type == "cpu" else ZeroCopyGather)(job)
         self._faults, self._fault = faults, "none"
 
     def forget(self):
@@ -76,10 +76,10 @@ class PlantedStore(FeatureStore):
                 raise OwnError("this", "that")
             if self._fault == "dies":
                 os.kill(os.getpid(), signal.SIGKILL)
-        return self._under.load(batch)
+        return self._fallback.load(batch)
 
     def close(self):
-        self._under.close()
+        self._fallback.close()
 
 
 def delay(device, seconds):

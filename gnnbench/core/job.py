@@ -26,17 +26,16 @@ def nobody(error: BaseException) -> None:
 class Job:
     """A cell's settings, its graph, and where its stages count what they do.
 
-    ``held`` is how many results of its feature store must be valid at a time; ``peers`` are the
-    ranks that are built beside this one, None where there are none. ``stuck`` is called on another
-    thread where processes of the schedule are lost and the caller's thread does not come to know of
-    it, with what it would raise. ``peak`` is that of the GPU's memory, one object for all stages of
-    the process.
+    ``max_in_flight`` is the number of the feature store's results that must be valid at a time.
+    ``peers`` are the other ranks of a group, or None. ``stuck`` is called on another thread with an
+    error if processes of the schedule fail and the caller's thread cannot notice it. ``peak`` is
+    the peak of the GPU's memory, one object for all stages of the process.
     """
 
     cell: Cell
     graph: Graph
     counts: Counts
-    held: int = 1
+    max_in_flight: int = 1
     peers: Peers | None = None
     stuck: Callable[[BaseException], None] = nobody
     peak: Peak = field(default_factory=Peak, compare=False)

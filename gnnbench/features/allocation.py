@@ -1,4 +1,4 @@
-"""Large pieces of memory that a store takes at once: where one is not there, a sentence says so."""
+"""Clear errors for large allocations that fail."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ GIB = 1 << 30
 
 
 @contextmanager
-def taking(what: str, size: int, instead: str) -> Iterator[None]:
-    """Allocate ``what``, of ``size`` bytes, on whichever device.
+def allocating(name: str, size: int, remedy: str) -> Iterator[None]:
+    """Context of an allocation of ``size`` bytes for ``name``, on any device.
 
-    Raises ``GpuMemoryError`` or ``HostMemoryError`` where it is not to be had; ``instead`` is what
-    the user may do.
+    Raises ``GpuMemoryError`` or ``HostMemoryError`` if it fails; the message ends with ``remedy``.
     """
-    words = f"{what} takes {size / GIB:.3g} GiB, more than"
+    problem = f"{name} takes {size / GIB:.3g} GiB, more than"
     try:
         yield
     except torch.OutOfMemoryError:
-        raise GpuMemoryError(f"{words} the GPU has free; {instead}") from None
-    except RuntimeError as error:  # the CPU's allocator has no type of its own
+        raise GpuMemoryError(f"{problem} the GPU has free; {remedy}") from None
+    except RuntimeError as error:  # torch's CPU allocator has no error type of its own
         if "allocate memory" not in str(error):
             raise
-        raise HostMemoryError(f"{words} the host has free; {instead}") from None
+        raise HostMemoryError(f"{problem} the host has free; {remedy}") from None

@@ -1,4 +1,4 @@
-"""What a feature store is to an epoch."""
+"""Base classes of feature stores."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     from gnnbench.features.policies.policy import Footprint
 
 
-CHUNK_BYTES = 1 << 28  # of the rows that are copied at a time to fill a cache
-NARROW = 64  # bytes; what copies narrower rows takes more memory for their ids than for them
+CHUNK_BYTES = 1 << 28  # bytes of rows copied at a time to fill a cache
+MIN_ROW_BYTES = 64  # ids of narrower rows take more memory than the rows
 
 
 @dataclass(frozen=True)
-class Point:
-    """Rows that a cache of ``policy`` and ``ratio`` finds and misses in an epoch.
+class CachePoint:
+    """Hits and misses in an epoch of a cache of ``policy`` and ``ratio``.
 
-    Both are of the rows that are asked of it: what stands before it may ask for fewer than the
-    batches need.
+    Both count requested rows. A store above the cache may request fewer rows than batches need.
     """
 
     policy: str
@@ -36,11 +35,11 @@ class Point:
 
 
 class FeatureStore(ABC):
-    """Serves feature rows, and counts them by the path that they take.
+    """Serves feature rows, and counts them by path.
 
-    ``window`` batches are drawn and announced before the first of them is loaded. ``overlaps``: it
-    loads less the more batches have in common. ``bytes_apart`` are those of the GPU's memory that
-    it holds and that torch's allocator does not know.
+    ``window`` batches are drawn and announced before the first of them is loaded. ``overlaps``:
+    rows that batches have in common are loaded once. ``bytes_apart``: GPU memory of the store that
+    torch's allocator does not manage.
     """
 
     window: int = 1
@@ -55,75 +54,75 @@ class FeatureStore(ABC):
     @abstractmethod
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes ``[n, feature_dim]`` on the compute device, bit-equal to
-        the feature table's; valid until ``job.held`` calls later.
+        the feature table.
 
-        On a GPU the work that they are read by is over, in the order of streams, before what that
-        call enqueues.
+        They stay valid until the ``job.max_in_flight``-th following call. On a GPU the reader's
+        work precedes, in stream order, the work that this call enqueues.
         """
 
     def reserve(self, rows: int) -> list[Tensor]:
-        """Make room for results of up to so many rows: the buffers, on the compute device, at whose
-        beginnings ``load`` then leaves them; none where they are elsewhere each time.
+        """Allocate buffers for results of up to ``rows`` rows, on the compute device.
 
-        What is behind a result in its buffer are rows of the table or 0.
+        ``load`` then returns the beginning of one of them; the remainder is 0 or has rows of the
+        table. Empty if results have no fixed buffers.
         """
         return []
 
     def forget(self) -> None:  # noqa: B027
-        """An epoch begins: no row that a batch of an earlier one left behind may be reused.
+        """Begin an epoch: rows left by batches of earlier epochs must not be reused.
 
-        What a cache holds stays: it is there from epoch to epoch.
+        A cache keeps its rows across epochs.
         """
 
     def announce(self, batches: Sequence[Batch]) -> None:  # noqa: B027
-        """Hear, where ``window`` is above 1, which batches are loaded next, in their order."""
+        """Receive the next batches in order; called if ``window`` is above 1."""
 
     def count(self, rows: int, where: str, calls: int = 1) -> None:
-        """Count rows served ``where`` (``gnnbench.core.counters.WHERE``) by so many calls."""
+        """Count rows served by ``calls`` calls on path ``where`` (``core.counters.WHERE``)."""
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
         self._counts.add("features", CALLS, calls, where)
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
-        """Derive how much memory there is to take, once all stages are there; what that took.
+        """Derive the store's size from free memory; returns measures of that step.
 
-        ``peak`` runs batches as the store stands and gives the most bytes of the device's memory
-        that were in use. Called before ``prepare``.
+        ``peak`` runs batches with the current store and returns the peak of device memory in bytes.
+        Called before ``prepare``, when all stages are built.
         """
         return {}
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """Get ready once the sampler is there, before any batch; what that took and holds.
+        """Prepare the store before any batch; returns measures of that step.
 
-        ``footprint`` draws the input nodes of an epoch's batches, with the cell's own sampler.
+        ``footprint`` draws the input nodes of an epoch's batches with the cell's sampler.
         """
         return {}
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:  # noqa: B027
-        """Get ready for ``epoch``, which is run next; told only where the spec ``foresees``."""
+        """Prepare for ``epoch``, which runs next; called only if the spec ``foresees``."""
 
-    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
-        """What caches of other sizes would have hit in ``epoch``; asked where the spec is
-        ``traced``."""
+    def curves(self, footprint: Footprint, epoch: int) -> list[CachePoint]:
+        """Hits of caches of other sizes in ``epoch``; called only if the spec is ``traced``."""
         return []
 
     def close(self) -> None:  # noqa: B027
-        """Give back what the store took."""
+        """Free all resources."""
 
 
 def in_chunks(ids: Tensor, out: Tensor, row_bytes: int) -> Iterable[tuple[Tensor, Tensor]]:
-    """Rows of ``out`` and their ``ids``, so many at a time that what copies them takes little
-    memory of its own."""
-    rows = max(1, CHUNK_BYTES // max(NARROW, row_bytes))
+    """Split ``out`` and ``ids`` into chunks that need little temporary memory to copy."""
+    rows = max(1, CHUNK_BYTES // max(MIN_ROW_BYTES, row_bytes))
     return zip(out.split(rows), ids.split(rows), strict=True)
 
 
 class RowStore(FeatureStore):
-    """A store that needs nothing of a batch but its ids, so that others may stand before it."""
+    """A store that needs only ids, so that another store can use it as its fallback."""
 
     @abstractmethod
     def fetch(self, ids: Tensor) -> Tensor:
-        """Rows of ``ids`` int32 or int64 ``[n]``, which are on the compute device or the host:
-        ``[n, feature_dim]`` on the compute device, valid as those of ``load``."""
+        """Rows ``[n, feature_dim]`` on the compute device, valid as those of ``load``.
+
+        ``ids`` int32 or int64 ``[n]``, on the compute device or the host.
+        """
 
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes."""
@@ -131,55 +130,55 @@ class RowStore(FeatureStore):
 
 
 class TableStore(RowStore):
-    """A store that reads the table itself, so that it can fill a cache before it."""
+    """A store that reads the table itself, so that it can fill a cache."""
 
     @abstractmethod
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
-        """Copy rows of ``ids`` int64 ``[n]``, anywhere, to ``out`` ``[n, feature_dim]`` on the
-        compute device, in the order of streams, and count nothing."""
+        """Copy rows of ``ids`` int64 ``[n]``, on any device, to ``out`` ``[n, feature_dim]`` on
+        the compute device, in stream order, without counting them."""
 
     @abstractmethod
     def copy_all(self, out: Tensor) -> None:
-        """Copy all rows in the order of their ids, likewise."""
+        """Copy all rows to ``out`` in the order of ids, likewise."""
 
 
-class Over(FeatureStore):
-    """A store before another, ``under``, which it asks for the rows that it lacks.
+class FallbackStore(FeatureStore):
+    """A store with a ``fallback``, which fetches missing rows.
 
-    What is asked of it is asked of both. The one below is told of the epochs what it will be asked.
+    Calls are passed on to the fallback; its footprint contains only the missing rows.
     """
 
-    def __init__(self, job: Job, under: RowStore) -> None:
+    def __init__(self, job: Job, fallback: RowStore) -> None:
         super().__init__(job)
-        self._under = under
+        self._fallback = fallback
 
-    def lacking(self, batches: Iterable[Tensor]) -> Iterable[Tensor]:
-        """Ids that are asked of the store below while an epoch's ``batches`` are loaded."""
+    def missing_ids(self, batches: Iterable[Tensor]) -> Iterable[Tensor]:
+        """Ids requested from the fallback while an epoch's ``batches`` are loaded."""
         return batches
 
-    def _below(self, footprint: Footprint) -> Footprint:
-        return lambda epoch: self.lacking(footprint(epoch))
+    def _fallback_footprint(self, footprint: Footprint) -> Footprint:
+        return lambda epoch: self.missing_ids(footprint(epoch))
 
     def forget(self) -> None:
-        """An epoch begins for the store below as well."""
-        self._under.forget()
+        """Begin an epoch, also for the fallback."""
+        self._fallback.forget()
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
-        """As the store below."""
-        return self._under.fit(peak)
+        """As the fallback."""
+        return self._fallback.fit(peak)
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """As the store below."""
-        return self._under.prepare(self._below(footprint))
+        """As the fallback."""
+        return self._fallback.prepare(self._fallback_footprint(footprint))
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:
-        """As the store below."""
-        self._under.foresee(self._below(footprint), epoch)
+        """As the fallback."""
+        self._fallback.foresee(self._fallback_footprint(footprint), epoch)
 
-    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
-        """Those of the store below."""
-        return self._under.curves(self._below(footprint), epoch)
+    def curves(self, footprint: Footprint, epoch: int) -> list[CachePoint]:
+        """Curves of the fallback."""
+        return self._fallback.curves(self._fallback_footprint(footprint), epoch)
 
     def close(self) -> None:
-        """Give back what the store below took."""
-        self._under.close()
+        """Free the fallback."""
+        self._fallback.close()

@@ -1,8 +1,6 @@
-"""How DGL, its GraphBolt and PyG fetch features."""
+"""Feature stores of DGL, GraphBolt and PyG."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,21 +25,21 @@ class IndexSelect(FeatureStore):
 
 
 class DeviceSelect(DeviceGather):
-    """The same on the device. Raises ``GpuMemoryError`` where the table does not fit."""
+    """``torch.index_select`` on the device. Raises ``GpuMemoryError`` if the table does not fit."""
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by torch's kernel."""
         return torch.index_select(table, 0, ids)
 
     def reserve(self, rows: int) -> list[Tensor]:
-        """None: torch allocates each result."""
+        """Empty: torch allocates each result."""
         return []
 
 
 class PinnedSelect(FeatureStore):
-    """``index_select`` into pinned memory, then a copy that nobody waits for.
+    """``index_select`` into pinned memory, then an asynchronous copy.
 
-    That is what DGL's loader does where it samples on the host. The ids are read off the device.
+    DGL's loader does so when it samples on the host. The ids are copied from the device.
     """
 
     def load(self, batch: Batch) -> Tensor:
@@ -56,18 +54,18 @@ class PinnedSelect(FeatureStore):
 class PinnedRows(LockedRows):
     """DGL's ``gather_pinned_tensor_rows``: the GPU reads the rows of a table locked in place.
 
-    DGL asks the driver whether memory is locked, not who locked it (``IsPinned``).
+    DGL checks that the memory is locked, not who locked it (``IsPinned``).
     """
 
     def __init__(self, job: Job) -> None:
-        utils: Any = require_dgl().utils  # first: where it is missing nothing has been locked
+        utils = require_dgl().utils  # first, so that nothing is locked if DGL is missing
         super().__init__(job)
         self._gather = utils.gather_pinned_tensor_rows
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by DGL's kernel."""
-        found: Tensor = self._gather(table, ids)
-        return found
+        rows: Tensor = self._gather(table, ids)
+        return rows
 
 
 class BoltSelect(FeatureStore):
@@ -81,17 +79,16 @@ class BoltSelect(FeatureStore):
         """Rows ``[n, feature_dim]``."""
         ids = batch.input_nodes
         self.count(ids.numel(), "host")
-        found: Tensor = self._select(self.job.graph.features, ids)
-        return found
+        rows: Tensor = self._select(self.job.graph.features, ids)
+        return rows
 
 
 class BoltRows(LockedRows):
-    """GraphBolt's ``index_select`` over the same table: it sorts the ids, then reads by them.
+    """GraphBolt's ``index_select`` over the locked table: it sorts the ids, then reads rows.
 
-    It does so where torch calls the table pinned, which is memory that the driver has locked.
-    GraphBolt sets ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` when it is imported, unless
-    that variable sets ``expandable_segments`` already: torch's memory on the GPU may then come in
-    segments that grow.
+    The table must be pinned for torch, i.e. locked by the driver. Importing GraphBolt sets
+    ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True``, unless the variable sets
+    ``expandable_segments`` already: torch's GPU memory may then be in growing segments.
     """
 
     def __init__(self, job: Job) -> None:
@@ -101,15 +98,15 @@ class BoltRows(LockedRows):
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by GraphBolt's kernel."""
-        found: Tensor = self._select(table, ids)
-        return found
+        rows: Tensor = self._select(table, ids)
+        return rows
 
 
 class LoaderFilter(FeatureStore):
     """``filter_fn``. Raises ``UnsupportedError`` for a batch that no PyG loader drew."""
 
     def load(self, batch: Batch) -> Tensor:
-        """Rows ``[n, feature_dim]``; for a GPU pinned, then copied without waiting."""
+        """Rows ``[n, feature_dim]``; for a GPU pinned, then copied asynchronously."""
         loader, out = getattr(batch, "loader", None), getattr(batch, "out", None)
         if loader is None:
             raise UnsupportedError("features=pyg fetches for PyG's samplers only; take another")

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch
-from gnnbench.features.allocation import taking
+from gnnbench.features.allocation import allocating
 from gnnbench.features.base import FeatureStore
 from gnnbench.features.ring import RowRing
 from gnnbench.kernels.features import gather
@@ -14,13 +14,13 @@ from gnnbench.kernels.to_device import to_device
 
 
 class DeviceGather(FeatureStore):
-    """Gather on the device. Raises ``GpuMemoryError`` where the table does not fit."""
+    """Gather on the device. Raises ``GpuMemoryError`` if the table does not fit."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         table = job.graph.features
-        instead = "give -o SYSTEM.features=cache, or leave the table on the host"
-        with taking("the feature table", table.numel() * table.element_size(), instead):
+        remedy = "give -o SYSTEM.features=cache, or leave the table on the host"
+        with allocating("the feature table", table.numel() * table.element_size(), remedy):
             self._table: Tensor | None = to_device(table, job.device)
         self._ring = RowRing(job, job.device)
 
@@ -32,7 +32,7 @@ class DeviceGather(FeatureStore):
         return self.rows(self._table, ids)
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """``table[ids]``, by our kernel."""
+        """``table[ids]``, by gnnbench's kernel."""
         return gather(table, ids, out=self._ring.rows(ids.numel()))
 
     def reserve(self, rows: int) -> list[Tensor]:

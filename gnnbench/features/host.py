@@ -1,4 +1,4 @@
-"""Gather on the host by all cores; for a GPU into locked memory, and copies out of it."""
+"""Gather on the host by all cores; for a GPU through pinned memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gnnbench.kernels.features import gather
 
 
 class HostGather(TableStore):
-    """Gather into buffers that take turns; the rows returned are a view of one."""
+    """Gather into a ring of buffers; the returned rows are a view of one."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -28,11 +28,11 @@ class HostGather(TableStore):
         return gather(self._table, ids, out=self._ring.rows(n))
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
-        """Gathered where they are to be."""
+        """Gather directly into ``out``."""
         gather(self._table, ids, out=out)
 
     def copy_all(self, out: Tensor) -> None:
-        """By all cores."""
+        """Copy the table by all cores."""
         out.copy_(self._table)
 
     def reserve(self, rows: int) -> list[Tensor]:
@@ -41,12 +41,11 @@ class HostGather(TableStore):
 
 
 class StagedGather(TableStore):
-    """Host gather into locked memory and asynchronous copies to the device, chunk by chunk.
+    """Host gather into pinned memory and asynchronous copies to the device, chunk by chunk.
 
-    Gathering a chunk does not wait for the copies of those before it, nor for those of the batch
-    before (``StagedChunks``). The ids come from the device: reading them waits for the sampler,
-    nothing else waits. Raises ``HostMemoryError`` where the host's memory cannot be locked,
-    ``torch.OutOfMemoryError`` where the device is full.
+    Gathering a chunk overlaps the copies of earlier chunks and batches (``StagedChunks``). Only
+    reading the ids from the device waits for the sampler. Raises ``HostMemoryError`` if host memory
+    cannot be locked, and ``torch.OutOfMemoryError`` if the device is full.
     """
 
     def __init__(self, job: Job) -> None:
@@ -64,7 +63,7 @@ class StagedGather(TableStore):
     def _locked(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         try:
             return torch.empty(shape, dtype=dtype, pin_memory=True)
-        except RuntimeError as error:  # which torch calls an error of the GPU
+        except RuntimeError as error:  # torch reports it as a GPU error
             size = torch.Size(shape).numel() * dtype.itemsize
             raise HostMemoryError(
                 f"{size} bytes for staging cannot be locked for the GPU; free memory, raise the"
@@ -77,27 +76,27 @@ class StagedGather(TableStore):
         n = ids.numel()
         if self._ids is None or self._ids.numel() < n or self._ids.dtype != ids.dtype:
             self._ids = self._locked((n + n // 4,), ids.dtype)
-        here = self._ids[:n].copy_(ids, non_blocking=True)
+        host_ids = self._ids[:n].copy_(ids, non_blocking=True)
         torch.cuda.current_stream(self._device).synchronize()
-        return here
+        return host_ids
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         assert self._chunks is not None
-        here = self._to_host(ids)
-        shape = (here.numel(), self._table.shape[1])
-        there = torch.empty(shape, dtype=self._table.dtype, device=self._device)
-        self.count(here.numel(), "host_copy")
-        self._chunks.send(here, there)
-        return there
+        host_ids = self._to_host(ids)
+        shape = (host_ids.numel(), self._table.shape[1])
+        rows = torch.empty(shape, dtype=self._table.dtype, device=self._device)
+        self.count(host_ids.numel(), "host_copy")
+        self._chunks.send(host_ids, rows)
+        return rows
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
-        """As batches are copied."""
+        """Copy rows as batches are copied."""
         assert self._chunks is not None
         self._chunks.send(ids.cpu(), out)
 
     def copy_all(self, out: Tensor) -> None:
-        """As they are."""
+        """Copy the table chunk by chunk."""
         self.copy_rows(torch.arange(out.shape[0]), out)
 
     def close(self) -> None:

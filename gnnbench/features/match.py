@@ -1,4 +1,4 @@
-"""Match (FastGL, section 4.1): of the next batch's rows only those that the last one lacks."""
+"""Match (FastGL, section 4.1): fetches only rows that the previous batch does not have."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.job import Job
-from gnnbench.features.base import Over, RowStore
+from gnnbench.features.base import FallbackStore, RowStore
 from gnnbench.features.host import HostGather
-from gnnbench.features.single_pass import OverKept, OverLast, in_one_pass
+from gnnbench.features.single_pass import HostSinglePassGather, SinglePassGather, single_pass_gather
 from gnnbench.kernels.lookup import IdLookup
 
 
-class MatchStore(Over, RowStore):
-    """Rows kept from the last batch; the others come from the store ``under``.
+class MatchStore(FallbackStore, RowStore):
+    """Reuses rows of the previous batch; the fallback fetches the others.
 
-    The last batch's rows stay on the device as they were served: nobody may write to them. Two
-    batches of rows are held at a time, as where each is fetched whole while the last is still in
-    use. Where a GPU reads the table itself, page by page, kernels do it in one pass (``OverKept``),
-    and so does a CPU (``OverLast``); else the host reads the numbers of hits and of misses.
+    The previous batch's rows stay on the device and must not be modified. Two batches of rows exist
+    at a time, as without Match. If a GPU reads the table page by page, kernels gather in one pass
+    (``SinglePassGather``); so does a CPU (``HostSinglePassGather``). Otherwise the host reads the
+    numbers of hits and misses.
     """
 
     overlaps = True
 
-    def __init__(self, job: Job, under: RowStore) -> None:
-        super().__init__(job, under)
+    def __init__(self, job: Job, fallback: RowStore) -> None:
+        super().__init__(job, fallback)
         self._lookup = IdLookup(job.graph.num_nodes, job.device)
         self._last: Tensor | None = None
-        self._over: OverKept | OverLast | None = in_one_pass(self, under, "reused")
-        if type(under) is HostGather:
-            self._over = OverLast(self, under)
+        self._single_pass: SinglePassGather | HostSinglePassGather | None
+        self._single_pass = single_pass_gather(self, fallback, "reused")
+        if type(fallback) is HostGather:
+            self._single_pass = HostSinglePassGather(self, fallback)
 
     def forget(self) -> None:
-        """The next batch finds nothing to reuse."""
+        """Begin an epoch: the next batch reuses no rows."""
         super().forget()
         self._lookup.forget()
         self._last = None
 
-    def lacking(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """What the batch before did not have, of each."""
+    def missing_ids(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """Ids of each batch that the previous batch does not have."""
         last: Tensor | None = None
         for ids in batches:
             yield ids if last is None else ids[~torch.isin(ids, last)]
             last = ids
 
     def fetch(self, ids: Tensor) -> Tensor:
-        """Rows ``[n, feature_dim]``, on the device; the next call reads them again."""
+        """Rows ``[n, feature_dim]``, on the device; the next call reuses them."""
         ids = ids.to(self.job.device)
-        if self._over is not None:
-            kept = self._nothing if self._last is None else self._last
+        if self._single_pass is not None:
+            kept = self._no_rows if self._last is None else self._last
             try:
-                self._last = self._over.rows(kept, self._lookup, ids, remember=True)
-            except BaseException:  # of some ids the places are told, and the rows are not there
+                self._last = self._single_pass.rows(kept, self._lookup, ids, remember=True)
+            except BaseException:  # slots of some ids may be set without their rows
                 self._lookup.remembered()
                 self.forget()
                 raise
@@ -63,24 +64,24 @@ class MatchStore(Over, RowStore):
         return self._last
 
     @property
-    def _nothing(self) -> Tensor:
+    def _no_rows(self) -> Tensor:
         table = self.job.graph.features
         return torch.empty((0, table.shape[1]), dtype=table.dtype, device=self.job.device)
 
     def _assembled(self, ids: Tensor, slots: Tensor, last: Tensor | None) -> Tensor:
-        """Rows of ``ids``: of those with a slot from ``last``, of the others from below."""
+        """Rows of ``ids``: from ``last`` for ids with a slot, else from the fallback."""
         table = self.job.graph.features
         kept = slots >= 0
         missing, hits = (~kept).nonzero()[:, 0], kept.nonzero()[:, 0]
         rows = torch.empty((ids.numel(), table.shape[1]), dtype=table.dtype, device=self.job.device)
         if missing.numel():
-            rows.index_copy_(0, missing, self._under.fetch(ids[missing]))
+            rows.index_copy_(0, missing, self._fallback.fetch(ids[missing]))
         if last is not None and hits.numel():
             rows.index_copy_(0, hits, last.index_select(0, slots[hits]))
         self.count(hits.numel(), "reused")
         return rows
 
     def close(self) -> None:
-        """Free the rows and the look-up, and what the store below took."""
-        self._last = self._over = None
+        """Free the rows, the look-up and the fallback."""
+        self._last = self._single_pass = None
         super().close()

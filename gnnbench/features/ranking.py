@@ -1,4 +1,4 @@
-"""Which rows a cache holds: nodes ranked by its policy, and what ranking them takes."""
+"""Ranking of nodes by a cache policy, and the memory of ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnnbench.core.job import Job
 from gnnbench.features.policies.policy import CHUNK, OPTIMAL, Footprint, Policy, hotness, ranking
 from gnnbench.measure.allocated import free_on
 
-# What counting and sorting take of a GPU, twice over: a process beside may rank, too.
+# Twice the GPU memory of counting and sorting: a concurrent process may rank, too.
 NODE_BYTES, EDGE_BYTES = 160, 32
 
 
@@ -23,38 +23,37 @@ def ranked_for(
     """The first ``rows`` nodes in the order in which ``policy`` caches them, int64 ``[rows]``, and
     the seconds of counting and of sorting.
 
-    ``epochs`` are those that ``optimal`` foresees. A ranking is the same wherever it is made, on
-    the job's device or the host, and stays there. Once the rows are copied, ``settle_memory``
-    again.
+    ``epochs`` are those that ``optimal`` foresees. The ranking is computed on, and stays on, the
+    job's device or the host, with equal results. Call ``settle_memory`` again after copying rows.
     """
-    graph, place = job.graph, _place(job)
+    graph, device = job.graph, _ranking_device(job)
     begin = time.perf_counter()
-    counted = hotness(policy, graph, footprint, epochs, place)
-    if place.type == "cuda":
-        torch.cuda.synchronize(place)
+    counted = hotness(policy, graph, footprint, epochs, device)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     known = time.perf_counter()
-    found = ranking(counted, graph.num_nodes, job.cell.seed)
+    nodes = ranking(counted, graph.num_nodes, job.cell.seed)
     if rows < graph.num_nodes:
-        found = found[:rows].clone()  # the others take memory, and nobody asks for them
-    if place.type == "cuda":
-        torch.cuda.synchronize(place)
+        nodes = nodes[:rows].clone()  # frees the others
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     seconds = {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
     del counted
     settle_memory(job, policy)
-    return found, seconds
+    return nodes, seconds
 
 
 def settle_memory(job: Job, policy: Policy) -> None:
-    """After ranking, and after filling: what is told of a GPU's memory is what the store keeps."""
+    """Exclude temporary memory from the reported peak, after ranking and after filling."""
     if job.device.type != "cuda":
         return
     torch.cuda.reset_peak_memory_stats(job.device)
-    if policy.name != OPTIMAL:  # an oracle's timed epoch comes next: it finds its memory there
+    if policy.name != OPTIMAL:  # an oracle's timed epoch comes next and reuses the memory
         torch.cuda.empty_cache()
 
 
-def _place(job: Job) -> torch.device:
-    """The GPU, many times as fast, where it has room for that."""
+def _ranking_device(job: Job) -> torch.device:
+    """The GPU, which is much faster, if it has enough memory; else the host."""
     graph, host = job.graph, torch.device("cpu")
     if job.device.type == "cpu":
         return host

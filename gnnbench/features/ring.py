@@ -1,4 +1,4 @@
-"""Buffers for feature rows that take turns, as many as results must stay valid at a time."""
+"""A ring of buffers for feature rows, one for each result that must stay valid."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from gnnbench.core.job import Job
 
 
 class RowRing:
-    """``job.held`` buffers, or ``buffers`` of them, for rows of the job's table on ``device``.
+    """``buffers`` buffers (0: ``job.max_in_flight``) for rows of the job's table on ``device``.
 
-    A call gets the buffer that was handed out longest ago: what was written to it is valid until
-    as many calls later as there are buffers. A buffer grows by a quarter beyond the largest batch
-    that it has seen.
+    A call gets the least recently used buffer, so a result stays valid for as many calls as there
+    are buffers. A buffer grows to a quarter more than its largest batch.
     """
 
     def __init__(self, job: Job, device: torch.device | str, buffers: int = 0) -> None:
         table = job.graph.features
         self._row, self._dtype, self._device = table.shape[1:], table.dtype, device
-        self._buffers = [self._new(0) for _ in range(buffers or job.held)]
+        self._buffers = [self._new(0) for _ in range(buffers or job.max_in_flight)]
         self._turn = 0
 
     def _new(self, rows: int) -> Tensor:
         return torch.zeros((rows, *self._row), dtype=self._dtype, device=self._device)
 
     def reserve(self, rows: int) -> list[Tensor]:
-        """All buffers, each with room for so many rows at least. They are what ``rows`` gives views
-        of as long as nobody asks for more; what was never written is 0."""
-        made = [b if b.shape[0] >= rows else self._new(rows) for b in self._buffers]
-        if made and made[0].is_cuda:  # cleared before another stream writes there
-            torch.cuda.current_stream(made[0].device).synchronize()
-        self._buffers = made
-        return list(made)
+        """Grow all buffers to at least ``rows`` rows and return them; new memory is 0.
+
+        ``rows`` returns views of them as long as no call needs more.
+        """
+        buffers = [b if b.shape[0] >= rows else self._new(rows) for b in self._buffers]
+        if buffers and buffers[0].is_cuda:  # zeroed before another stream writes there
+            torch.cuda.current_stream(buffers[0].device).synchronize()
+        self._buffers = buffers
+        return list(buffers)
 
     def rows(self, n: int) -> Tensor:
-        """Rows ``[n, feature_dim]`` to write to, a view of the next buffer."""
+        """Return a view ``[n, feature_dim]`` of the next buffer."""
         turn, self._turn = self._turn, (self._turn + 1) % len(self._buffers)
         if n > self._buffers[turn].shape[0]:
             self._buffers[turn] = self._new(n + n // 4)

@@ -9,7 +9,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.core.option import Interval
 from gnnbench.core.stage import option
 from gnnbench.features.policies.policy import OPTIMAL, SIEVE, Policy
-from gnnbench.features.spec import DEFAULT, Over, StoreSpec
+from gnnbench.features.spec import DEFAULT, FallbackSpec, StoreSpec
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.core.job import Job
@@ -19,17 +19,17 @@ POLICIES = "degree, random or presc#K (visits in K pre-sampled epochs)"
 
 
 @dataclass(frozen=True)
-class Sharded(Over):
-    """One table, or cache, for all ranks: each holds a part, and reads those of the others (as
+class Sharded(FallbackSpec):
+    """One table, or cache, divided over all ranks; each reads the shards of the others (as
     WholeGraph's chunked memory; ``docs/several-gpus.md``)."""
 
     name: ClassVar[str] = "sharded"
     summary: ClassVar[str] = (
-        "one table or cache dealt out over the ranks' memories; rows of others are read there"
+        "one table or cache divided over the ranks' memories; each reads the others' shards"
     )
-    policy: str = option("presc#1", "what is held, where not all is", words=POLICIES)
+    policy: str = option("presc#1", "which rows are cached, for a ratio below 1", words=POLICIES)
     ratio: float = option(
-        1.0, "rows that all ranks hold together over all rows of the table", Interval(0, 1)
+        1.0, "rows that all ranks cache together over all rows of the table", Interval(0, 1)
     )
 
     def __post_init__(self) -> None:
@@ -40,12 +40,12 @@ class Sharded(Over):
                 f" changes them; take {POLICIES}"
             )
 
-    def under(self, device: str) -> StoreSpec:
-        """The store that fetches; where all rows are held nothing is, and no table is locked."""
-        return super().under("cpu" if self.ratio == 1 and self.table == DEFAULT else device)
+    def fallback(self, device: str) -> StoreSpec:
+        """The store that fetches missing rows; with a ratio of 1 it locks no table."""
+        return super().fallback("cpu" if self.ratio == 1 and self.table == DEFAULT else device)
 
     def build(self, job: Job) -> RowStore:
-        """The rank's shard, before the store that fetches what no rank holds."""
+        """Build the rank's shard, and the fallback for rows of no shard."""
         from gnnbench.features.sharded import ShardedRows
 
-        return ShardedRows(job, Policy.named(self.policy), self.ratio, self.reading(job))
+        return ShardedRows(job, Policy.named(self.policy), self.ratio, self.build_table_store(job))

@@ -1,4 +1,4 @@
-"""A cache that changes as batches are served, by SIEVE, as GraphBolt's users have it."""
+"""A dynamic cache with SIEVE eviction, as in GraphBolt."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from gnnbench.kernels.features import gather
 
 
 class SieveCache(CacheStore):
-    """Rows that were missed are kept, in the place of those that SIEVE evicts.
+    """Caches missed rows in the slots that SIEVE evicts.
 
-    A batch is looked up whole, then what it misses is inserted by ascending id, each id once: the
-    order within a batch may be that of a sampler's threads. Empty when it is built; what a batch
-    leaves is there for the next one, of the next epoch as well, and what the gate loads for the
-    first. Batches must be loaded in the order in which they are run.
+    A batch is looked up as a whole. Its misses are then inserted in ascending order of ids, each
+    once, because the order within a batch depends on a sampler's threads. The cache starts empty
+    and keeps its rows across batches, epochs and the gate. Batches must be loaded in the order in
+    which they run.
 
-    The queue is kept by the host. On a GPU ids are looked up and rows are copied there, but the
-    host reads which slots were found and which ids were missed, and so waits once a batch.
+    The queue is on the host. A GPU looks up ids and copies rows, but the host reads the hit slots
+    and the missed ids, and so waits once a batch.
     """
 
-    def __init__(self, job: Job, ratio: float | str, limit: int, under: RowStore) -> None:
-        super().__init__(job, ratio, limit, under)
+    def __init__(self, job: Job, ratio: float | str, limit: int, fallback: RowStore) -> None:
+        super().__init__(job, ratio, limit, fallback)
         self._sieve = Sieve(0)
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """Nothing is known before the first batch."""
-        below = super().prepare(footprint)
-        self._take_memory()
+        """Allocate an empty cache."""
+        measures = super().prepare(footprint)
+        self._allocate_cache()
         self._sieve = Sieve(self._rows)
         self._lookup.forget()
-        return {**below, CACHE_ROWS: self._rows}
+        return {**measures, CACHE_ROWS: self._rows}
 
-    def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
-        """Mark what was found, keep what was missed as far as it has a slot at the end."""
-        there, device = self._lookup, self._cache.device
-        self._sieve.mark(found.cpu())
+    def update(self, hit_slots: Tensor, missed: Tensor, rows: Tensor) -> None:
+        """Mark hits as visited, and store the misses that have a slot after all insertions."""
+        lookup, device = self._lookup, self._cache.device
+        self._sieve.mark(hit_slots.cpu())
         ids = in_order(missed)
         slots, evicted = self._sieve.insert(ids)
-        there.drop(evicted.to(device))
+        lookup.drop(evicted.to(device))
         kept = slots >= 0
-        there.put(ids[kept].to(device), slots[kept].to(device))
-        at = there.find(missed)
+        lookup.put(ids[kept].to(device), slots[kept].to(device))
+        at = lookup.find(missed)
         some = (at >= 0).nonzero().squeeze(1)
         self._cache.index_copy_(0, at[some].long(), gather(rows, some))

@@ -1,4 +1,4 @@
-"""Rows of a batch over those that are kept on the device, in one pass."""
+"""Single-pass gather: cached rows from the device, misses from the host table."""
 
 from __future__ import annotations
 
@@ -14,39 +14,42 @@ from gnnbench.kernels.features import gather_over, gather_over_out
 from gnnbench.kernels.lookup import IdLookup
 
 
-def in_one_pass(store: FeatureStore, under: FeatureStore, where: str) -> OverKept | None:
-    """The one pass of ``store`` over ``under``; None where a GPU does not read a table page by
-    page."""
-    if isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED:
-        return OverKept(store, under, where)
+def single_pass_gather(
+    store: FeatureStore, fallback: FeatureStore, where: str
+) -> SinglePassGather | None:
+    """Create the single-pass gather of ``store``; None unless a GPU reads the table by pages."""
+    if isinstance(fallback, ZeroCopyGather) and fallback.access == PAGE_ORDERED:
+        return SinglePassGather(store, fallback, where)
     return None
 
 
-class OverKept:
-    """Serves ``store``'s rows: what is not kept is read page by page out of ``under``'s table, and
-    no host waits for it.
+class SinglePassGather:
+    """Gathers rows of ``store`` on a GPU; misses are read by pages from the fallback's table.
 
-    How many rows were kept is known to the device alone; the store's counts (``where`` kept rows
-    are, and ``zero_copy``) are settled when they are read.
+    The host does not wait. Only the device knows the number of hits; the store's counts (hits on
+    path ``where``, misses as ``zero_copy``) are settled when they are read.
     """
 
-    def __init__(self, store: FeatureStore, under: ZeroCopyGather, where: str) -> None:
-        self._store, self._under, self._where = store, under, where
+    def __init__(self, store: FeatureStore, fallback: ZeroCopyGather, where: str) -> None:
+        self._store, self._fallback, self._where = store, fallback, where
         self._hits = torch.zeros(1, dtype=torch.int64, device=store.job.device)
-        self._asked = self._calls = 0
+        self._requested = self._calls = 0
         store.job.counts.settled_by(self._settle)
 
     def rows(self, kept: Tensor, lookup: IdLookup, ids: Tensor, remember: bool) -> Tensor:
-        """Rows ``[n, feature_dim]`` of ``ids``; ``remember`` their places as slots of the next."""
+        """Rows ``[n, feature_dim]`` of ``ids``; ``kept`` are the cached rows.
+
+        ``remember`` stores the positions of ``ids`` as slots for the next call.
+        """
         if remember and lookup.last:
             lookup.forget()
         rows = gather_over(
-            self._under.table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
-            self._hits, remember, blocks=self._under.blocks,
+            self._fallback.table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
+            self._hits, remember, blocks=self._fallback.blocks,
         )  # fmt: skip
         if remember:
             lookup.remembered()
-        self._asked += ids.numel()
+        self._requested += ids.numel()
         self._calls += 1
         return rows
 
@@ -55,23 +58,23 @@ class OverKept:
             hits = int(self._hits)
             self._hits.zero_()
             self._store.count(hits, self._where, self._calls)
-            self._store.count(self._asked - hits, "zero_copy", self._calls)
-            self._asked = self._calls = 0
+            self._store.count(self._requested - hits, "zero_copy", self._calls)
+            self._requested = self._calls = 0
 
 
-class OverLast:
-    """Serves rows on a CPU: those that the last result has out of it, others as ``under`` gathers.
+class HostSinglePassGather:
+    """Gathers rows on a CPU: from the previous result where possible, else from the table.
 
-    Results lie in buffers that take turns, one of which the next call reads.
+    Results are in a ring of buffers; the next call reads the previous one.
     """
 
-    def __init__(self, store: FeatureStore, under: HostGather) -> None:
-        self._store, self._under = store, under
+    def __init__(self, store: FeatureStore, fallback: HostGather) -> None:
+        self._store, self._fallback = store, fallback
         job = store.job
-        self._ring = RowRing(job, job.device, max(job.held, 2))
+        self._ring = RowRing(job, job.device, max(job.max_in_flight, 2))
 
     def rows(self, kept: Tensor, lookup: IdLookup, ids: Tensor, remember: bool) -> Tensor:
-        """As ``OverKept``'s."""
+        """As ``SinglePassGather.rows``."""
         if remember and lookup.last:
             lookup.forget()
         rows = self._ring.rows(ids.numel())
@@ -83,5 +86,5 @@ class OverLast:
             lookup.remembered()
         self._store.count(hits, "reused")
         if hits < ids.numel():
-            self._under.count(ids.numel() - hits, "host")
+            self._fallback.count(ids.numel() - hits, "host")
         return rows

@@ -1,4 +1,4 @@
-"""Rows from the host to a device in chunks: one is gathered while those before it are copied."""
+"""Chunked copies to a device: a chunk is gathered while earlier chunks are copied."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from torch import Tensor
 
 from gnnbench.kernels.features import gather
 
-CHUNK_BYTES = 8 << 20  # 0.15 ms of a link of 55 GB/s, several times what it costs to enqueue
+CHUNK_BYTES = 8 << 20  # 0.15 ms at 55 GB/s, several times the cost of enqueueing
 CHUNKS = 4
 
 
-class Copied(Protocol):
-    """The end of a copy, as of ``torch.cuda.Event``."""
+class CopyEvent(Protocol):
+    """The completion of a copy, as ``torch.cuda.Event``."""
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Wait until the copy is complete."""
 
 
-# Enqueues the copy of a chunk's rows to their place on the device; copies end in their order.
-Copy = Callable[[Tensor, Tensor], Copied]
+# Enqueues the copy of a chunk's rows to the device; copies complete in order.
+Copy = Callable[[Tensor, Tensor], CopyEvent]
 
 
 class StagedChunks:
-    """A ring of buffers that the copy reads out of; a buffer is written again only when its own
-    copy is done.
+    """A ring of staging buffers; a buffer is overwritten only after its copy is complete.
 
-    Takes the larger of gathering and copying, and a chunk's gathering more. ``allocate`` gives a
-    buffer of so many rows, in locked memory where the copy is to be asynchronous.
+    The total time is the larger of gathering and copying, plus the gathering of one chunk.
+    ``allocate`` returns a buffer of a number of rows, pinned if copies are asynchronous.
     """
 
     def __init__(
@@ -43,32 +42,32 @@ class StagedChunks:
     ) -> None:
         self._table, self._copy = table, copy
         row_bytes = max(table[:1].numel() * table.element_size(), 1)
-        self._room = max(chunk_bytes // row_bytes, 1)
-        self._buffers = [allocate(self._room) for _ in range(chunks)]
-        self._copied: list[Copied | None] = [None] * chunks
-        self._turn = 0
+        self._chunk_rows = max(chunk_bytes // row_bytes, 1)
+        self._buffers = [allocate(self._chunk_rows) for _ in range(chunks)]
+        self._copies: list[CopyEvent | None] = [None] * chunks
+        self._next_slot = 0
 
     def send(self, ids: Tensor, out: Tensor) -> None:
-        """Enqueue the copies of the rows of ``ids``, which are on the host, to ``out``.
+        """Enqueue copies of the rows of ``ids`` (on the host) to ``out``.
 
         Raises ``UsageError`` for an id that is not a row.
         """
         n = ids.numel()
-        copies = -(-n // self._room)
+        copies = -(-n // self._chunk_rows)
         for k in range(copies):
             begin, end = n * k // copies, n * (k + 1) // copies
-            turn, self._turn = self._turn, (self._turn + 1) % len(self._buffers)
-            if (before := self._copied[turn]) is not None:
-                before.synchronize()
-            rows = gather(self._table, ids[begin:end], out=self._buffers[turn][: end - begin])
-            self._copied[turn] = self._copy(rows, out[begin:end])
+            slot, self._next_slot = self._next_slot, (self._next_slot + 1) % len(self._buffers)
+            if (last_copy := self._copies[slot]) is not None:
+                last_copy.synchronize()
+            rows = gather(self._table, ids[begin:end], out=self._buffers[slot][: end - begin])
+            self._copies[slot] = self._copy(rows, out[begin:end])
 
 
 def copy_on(device: torch.device) -> Copy:
-    """Copies on the device's current stream."""
+    """Return a function that copies on the device's current stream."""
 
-    def copy(rows: Tensor, there: Tensor) -> Copied:
-        there.copy_(rows, non_blocking=True)
+    def copy(rows: Tensor, out: Tensor) -> CopyEvent:
+        out.copy_(rows, non_blocking=True)
         done = torch.cuda.Event()
         done.record(torch.cuda.current_stream(device))
         return done

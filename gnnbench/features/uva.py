@@ -1,4 +1,4 @@
-"""Zero-copy: a kernel reads the rows out of locked host memory by unified addresses."""
+"""Zero-copy gather: a kernel reads rows from locked host memory by unified addresses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gnnbench.kernels.locked import REGISTERED, LockedTensor
 
 
 class LockedRows(TableStore):
-    """Rows of a locked table, read over the link by the kernel that ``rows`` calls.
+    """Rows of a locked table, read over the link by the kernel of ``rows``.
 
-    The table is locked where the run's keeper holds it, else in a copy (``LockedTensor``).
-    ``memory`` is one of ``gnnbench.kernels.locked.MEMORIES``. Raises ``HostMemoryError`` where the
-    host's memory cannot be locked.
+    The table is locked in the run's shared-memory cache, or in a copy (``LockedTensor``).
+    ``memory`` is one of ``gnnbench.kernels.locked.MEMORIES``. Raises ``HostMemoryError`` if host
+    memory cannot be locked.
     """
 
     def __init__(self, job: Job, memory: str = REGISTERED) -> None:
@@ -32,7 +32,7 @@ class LockedRows(TableStore):
         self._seconds = time.perf_counter() - begin
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """The seconds that locking took, and the GPU's memory that mapping did."""
+        """Return the seconds of locking and the GPU memory of the mapping."""
         share = self._table.mapping_share
         return {LOCK_TIME: self._seconds} | ({} if share is None else {MAPPING_SHARE: share})
 
@@ -51,26 +51,25 @@ class LockedRows(TableStore):
         return self.rows(self.table, ids)
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
-        """Over the link, each chunk in the order of its ids, whatever kernel reads batches."""
+        """Copy over the link by pages, whichever kernel reads batches."""
         distinct = torch.zeros(1, dtype=torch.int64, device=out.device)
-        for part, some in in_chunks(ids, out, self._row_bytes):
-            gather_once(self.table, [some.to(out.device)], distinct, part)
+        for chunk, chunk_ids in in_chunks(ids, out, self._row_bytes):
+            gather_once(self.table, [chunk_ids.to(out.device)], distinct, chunk)
 
     def copy_all(self, out: Tensor) -> None:
-        """By the copy engine, which reads what lies in one piece faster than a kernel does."""
+        """Copy by the copy engine, which reads contiguous memory faster than a kernel."""
         out.copy_(self.table, non_blocking=True)
 
     def close(self) -> None:
-        """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""
+        """Unlock the table after all GPU reads, and free a copy."""
         self._table.close()
 
 
 class ZeroCopyGather(LockedRows):
-    """By our kernel.
+    """Zero-copy gather by gnnbench's kernel.
 
-    ``access`` is one of ``gnnbench.kernels.access.ACCESSES``; ``blocks`` of 1024 threads read page
-    by
-    page, for whoever reads batches of this table.
+    ``access`` is one of ``gnnbench.kernels.access.ACCESSES``; ``blocks`` blocks of 1024 threads
+    read by pages.
     """
 
     def __init__(

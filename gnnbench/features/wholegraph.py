@@ -1,4 +1,4 @@
-"""WholeGraph's feature store: a table in its memory, rows by its gather."""
+"""WholeGraph's feature store: its gather from a table in WholeMemory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gnnbench.core.counters import LOCK_TIME, Measure
 from gnnbench.core.job import Job
-from gnnbench.features.allocation import taking
+from gnnbench.features.allocation import allocating
 from gnnbench.features.base import RowStore
 from gnnbench.features.policies.policy import Footprint
 from gnnbench.kernels.wholegraph_import import WholeMemory
@@ -17,7 +17,7 @@ from gnnbench.kernels.wholegraph_import import WholeMemory
 class WholeRows(RowStore):
     """``WholeMemoryTensor.gather`` from a copy of the table, in locked host memory or the GPU's.
 
-    Raises ``HostMemoryError`` or ``GpuMemoryError`` where the copy does not fit.
+    Raises ``HostMemoryError`` or ``GpuMemoryError`` if the copy does not fit.
     """
 
     def __init__(self, job: Job, table: str, memory: str) -> None:
@@ -27,13 +27,13 @@ class WholeRows(RowStore):
         location = "cuda" if table == "gpu" else "cpu"
         setting = f"{job.cell.system}.features.memory"
         features, begin = job.graph.features, time.perf_counter()
-        instead = "WholeGraph needs a copy of its own; take a smaller graph, or features=uva"
-        with taking("WholeGraph's table", features.numel() * features.element_size(), instead):
+        remedy = "WholeGraph needs a copy of its own; take a smaller graph, or features=uva"
+        with allocating("WholeGraph's table", features.numel() * features.element_size(), remedy):
             self._table = self._whole.store(features, memory, location, setting)
         self._seconds = time.perf_counter() - begin
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """The seconds that making the memory and filling it took."""
+        """Return the seconds of allocating and filling the memory."""
         return {LOCK_TIME: self._seconds}
 
     def fetch(self, ids: Tensor) -> Tensor:
@@ -43,6 +43,6 @@ class WholeRows(RowStore):
         return rows
 
     def close(self) -> None:
-        """Destroy the table, then, with the last stage, WholeGraph's state."""
+        """Destroy the table; the last stage destroys WholeGraph's state."""
         self._whole.free(self._table)
         self._whole.close()

@@ -109,7 +109,7 @@ def _dense(name: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _from_array(name: str, array: npt.NDArray[np.generic]) -> Tensor:
+def _from_array(name: str, array: npt.NDArray[np.generic[object]]) -> Tensor:
     """Convert an array to a tensor, copied if torch cannot read its memory.
 
     Torch supports neither negative strides nor foreign byte order. Raises ``UsageError`` for a

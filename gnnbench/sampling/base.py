@@ -117,7 +117,7 @@ class Sampler(RebuiltFromArguments, ABC):
 
     def sample(
         self,
-        seeds: Tensor | Sequence[int] | npt.NDArray[np.integer],
+        seeds: Tensor | Sequence[int] | npt.NDArray[np.int32] | npt.NDArray[np.int64],
         epoch: int = 0,
         batch: int = 0,
         *,

@@ -23,7 +23,7 @@ from gnnbench.sampling.registry import sampler_class
 from gnnbench.sampling.setting import CUMULATIVE, TOPOLOGIES, Setting, check_options
 from gnnbench.validation.law import BY_WEIGHT
 
-Weights = Tensor | npt.NDArray[np.floating] | str
+Weights = Tensor | npt.NDArray[np.float32] | npt.NDArray[np.float64] | str
 
 
 class WalkArguments(NamedTuple):

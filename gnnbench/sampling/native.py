@@ -131,8 +131,12 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
 def native(name: str | type[Sampler], **options: object) -> NativeSampler:
     """Return the spec of a library sampler, by name or class. Raises ``UsageError``."""
     if isinstance(name, str):
-        return spec_of(name, registry.load(registry.SAMPLER, name))(**options)
-    return spec_of(name.name, name)(**options)
+        spec = spec_of(name, registry.load(registry.SAMPLER, name))()
+    else:
+        spec = spec_of(name.name, name)()
+    for option_name, value in options.items():
+        spec = spec.changed(option_name, value)
+    return spec
 
 
 def _built(spec: NativeSampler, job: Job) -> Sampler:

@@ -7,7 +7,7 @@ a GPU draws, ids are int32 if the graph's edges fit.
 
 from __future__ import annotations
 
-from gnnbench.features.spec import DglGather
+from gnnbench.features.foreign_spec import DglGather
 from gnnbench.models.aggregation import DglLayers
 from gnnbench.sampling.dgl import DglSampler
 from gnnbench.systems.runtime.recipe import Recipe

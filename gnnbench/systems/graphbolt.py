@@ -7,7 +7,7 @@ and its caches of rows are not wired here (``features=cache`` is ours).
 
 from __future__ import annotations
 
-from gnnbench.features.spec import BoltGather
+from gnnbench.features.foreign_spec import BoltGather
 from gnnbench.models.aggregation import DglLayers
 from gnnbench.sampling.graphbolt import BoltSampler
 from gnnbench.systems.runtime.recipe import Recipe

@@ -6,7 +6,7 @@ from DGL's.
 
 from __future__ import annotations
 
-from gnnbench.features.spec import PygFilter
+from gnnbench.features.foreign_spec import PygFilter
 from gnnbench.models.aggregation import PygLayers
 from gnnbench.sampling.pyg import PygSampler
 from gnnbench.systems.runtime.recipe import Recipe

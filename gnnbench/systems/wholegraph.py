@@ -6,7 +6,7 @@ fills a copy of the table. It has no layers: an epoch ends with memory IO.
 
 from __future__ import annotations
 
-from gnnbench.features.spec import WholeGraphGather
+from gnnbench.features.foreign_spec import WholeGraphGather
 from gnnbench.sampling.wholegraph import WholeGraphSampler
 from gnnbench.systems.runtime.recipe import Recipe
 

@@ -41,7 +41,7 @@ def test_it_has_a_default_that_is_the_same_when_given():
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_recipe_tells_it_at_whatever_depth(path):
-    recipe = find("baseline").what.changed({**PATHS[path], path: 4})
+    recipe = find("baseline").definition.changed({**PATHS[path], path: 4})
     told = recipe.resolved("cuda").plain()
     assert flat(told)[path] == 4
     assert from_plain("baseline", told).resolved("cuda").plain() == told
@@ -79,7 +79,7 @@ def test_what_it_cannot_be():
     with pytest.raises(UnsupportedError, match=r"features.table=uva needs a GPU"):
         Cache(table=Uva(blocks=4)).resolved("cpu")
     with pytest.raises(UsageError, match=r"features 'host' has no setting 'blocks'"):
-        find("baseline").what.changed({"features": "host", "features.blocks": 4})
+        find("baseline").definition.changed({"features": "host", "features.blocks": 4})
 
 
 TABLE = torch.arange(40.0).view(10, 4)

@@ -9,7 +9,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
 from gnnbench.core.errors import GpuMemoryError, HostMemoryError, UnsupportedError
 from gnnbench.core.job import Job
-from gnnbench.features.allocation import taking
+from gnnbench.features.allocation import allocating
 from gnnbench.features.spec import Cache
 
 GIB = 1 << 30
@@ -28,15 +28,16 @@ def test_a_full_gpu_and_a_full_host_say_what_to_change():
     words = r"^a table takes 3 GiB, more than the {} has free; take less$"
     with (
         pytest.raises(GpuMemoryError, match=words.format("GPU")),
-        taking("a table", 3 * GIB, "take less"),
+        allocating("a table", 3 * GIB, "take less"),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3 GiB.")
     with (
         pytest.raises(HostMemoryError, match=words.format("host")),
-        taking("a table", 3 * GIB, "take less"),
+        allocating("a table", 3 * GIB, "take less"),
     ):
         torch.empty(1 << 60, dtype=torch.uint8)
-    with pytest.raises(RuntimeError, match="of another kind"), taking("a table", 3, "take less"):
+    other = pytest.raises(RuntimeError, match="of another kind")
+    with other, allocating("a table", 3, "take less"):
         raise RuntimeError("of another kind")
 
 
@@ -101,6 +102,6 @@ def test_whether_a_rankings_ids_have_room_beside_the_rows(monkeypatch, short, ro
     made = build(Cache(policy="random", ratio=0.5), 1000)
     free = 500 * 256 + (1 << 29) - short
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 99 * GIB))
-    assert made._has_room_beside() is room
+    assert made._has_memory_to_fill() is room
     made.prepare(lambda epoch: [])
-    assert made._has_room_beside()  # the rows are there
+    assert made._has_memory_to_fill()  # the rows are there

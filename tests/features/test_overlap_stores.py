@@ -76,8 +76,8 @@ def test_over_another_store_that_one_is_asked_for_no_others():
     store, counted = made(Match(table=Cache(policy="random", ratio=0.5)), table())
     store.prepare(lambda epoch: iter([]))
     asked = []
-    below = store._under.fetch
-    store._under.fetch = lambda ids: asked.append(ids.tolist()) or below(ids)
+    below = store._fallback.fetch
+    store._fallback.fetch = lambda ids: asked.append(ids.tolist()) or below(ids)
     for ids in [0, 1, 2, 3, 4, 5], [0, 3, 4, 10, 12]:
         assert same(store.load(batch(ids)), table()[ids])
     assert asked == [[0, 1, 2, 3, 4, 5], [10, 12]]
@@ -264,7 +264,7 @@ def test_rows_of_as_many_windows_as_are_held_stay(reads_itself, held, windows):
 def test_what_the_store_below_takes_is_told():
     store, _ = made(Window(), table())
     assert store.prepare(None) == {}
-    store._under.prepare = lambda footprint: {LOCK_TIME: 0.25}
+    store._fallback.prepare = lambda footprint: {LOCK_TIME: 0.25}
     assert store.prepare(None) == {LOCK_TIME: 0.25}
 
 

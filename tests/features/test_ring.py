@@ -58,4 +58,4 @@ def test_as_many_results_stay_valid_as_the_job_holds(spec, held, small_graph):
 
 def test_a_store_before_another_asks_it_for_one_result(small_graph):
     cached = Cache().resolved("cpu").build(job(small_graph, 4))
-    assert len(cached._ring._buffers) == 4 and len(cached._under._ring._buffers) == 1
+    assert len(cached._ring._buffers) == 4 and len(cached._fallback._ring._buffers) == 1

@@ -73,7 +73,7 @@ def stores(ranks, dtype=torch.float32, width=5, spec=None, foot=None):
 
     def build(peers, own):
         cell = Cell("e", "s", "t", "", batch_size=8, seed=5)
-        made = resolved.build(Job(cell, graph, Counts(), held=2, peers=peers))
+        made = resolved.build(Job(cell, graph, Counts(), max_in_flight=2, peers=peers))
         try:
             made.prepare(own)
         except GnnbenchError:

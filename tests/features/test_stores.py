@@ -9,7 +9,8 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
-from gnnbench.features.spec import DglGather, Host, PygFilter
+from gnnbench.features.foreign_spec import DglGather, PygFilter
+from gnnbench.features.spec import Host
 
 
 def store(spec, graph):

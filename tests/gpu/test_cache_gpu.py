@@ -67,7 +67,7 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
     ``beside`` the rows they come from the host."""
     places = []
     if not beside:
-        monkeypatch.setattr(StaticCache, "_has_room_beside", lambda _: False)
+        monkeypatch.setattr(StaticCache, "_has_memory_to_fill", lambda _: False)
 
     def spied(*given):
         found = ranked_for(*given)

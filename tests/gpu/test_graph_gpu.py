@@ -106,7 +106,7 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
     room = trainer._memory.shape.nodes[0]
     buffers = {b.data_ptr() for b in store.reserve(room)}
     buffered = features == "gpu"  # one pass over a cache gives rows in memory of their own
-    assert len(buffers) == (ours.job.held if buffered else 0)
+    assert len(buffers) == (ours.job.max_in_flight if buffered else 0)
     for epoch in range(4):
         right, _ = losses(eager, epoch)
         found, report = losses(ours, epoch)

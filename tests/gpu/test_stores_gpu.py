@@ -10,7 +10,7 @@ from stores import STORES, shapes, stress
 from gnnbench.core.errors import GpuMemoryError
 from gnnbench.features import Host, Uva
 from gnnbench.features.host import StagedGather
-from gnnbench.features.spec import Over
+from gnnbench.features.spec import FallbackSpec
 
 pytestmark = pytest.mark.gpu
 PATHS = {"host": "host_copy", "uva": "zero_copy"}
@@ -20,7 +20,7 @@ STEPS = {"host": 4, "uva": 4, "naive": 7}  # every so many of the shapes, in all
 
 def over(spec, table):
     """The same composition above another store that fetches."""
-    if not isinstance(spec, Over):
+    if not isinstance(spec, FallbackSpec):
         return table
     return replace(spec, table=over(spec.table, table))
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gnnbench.core.errors import MissingError
-from gnnbench.features.spec import BoltGather, DglGather, Gpu, Host, PygFilter, Uva
+from gnnbench.features.foreign_spec import BoltGather, DglGather, PygFilter
+from gnnbench.features.spec import Gpu, Host, Uva
 from gnnbench.kernels import dgl_import, library
 from gnnbench.kernels.missing import gpu_missing
 from gnnbench.models.aggregation import DglLayers, PygLayers

@@ -92,7 +92,7 @@ def test_rows_are_fetched_ahead_within_a_turn_on_lanes_of_their_own(batches, tur
         right += [(phase, n) for phase in ("sample", "compute") for n in numbers]
         first += count
     assert own == right
-    assert system.job.held == 2
+    assert system.job.max_in_flight == 2
 
 
 def test_a_turn_has_whole_windows(small_graph):

@@ -1,6 +1,6 @@
-"""Policies of a cache. Those of a static one rank all nodes: a cache of k rows holds the first k.
+"""Cache policies. Static policies rank all nodes; a cache of k rows has the first k.
 
-Ties are broken by id, so that a ranking is the same on every machine.
+Ties are broken by id, so a ranking is equal on every machine.
 """
 
 from __future__ import annotations
@@ -21,82 +21,84 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEGREE, RANDOM, PRESC, OPTIMAL, SIEVE = "degree", "random", "presc", "optimal", "sieve"
 LEGAL = "degree, random, presc#K (K epochs of pre-sampling, as presc#1), optimal or sieve"
-# The first epoch of pre-sampling; a harness numbers the epochs that it times below.
+# The first epoch of pre-sampling; timed epochs have smaller numbers.
 PRESAMPLED = 2**32
-PROBED = 2**33  # the epoch whose peak of memory is measured before anything is timed
-CHUNK = 1 << 24  # edges of which degrees are counted at a time, at least
+PROBED = 2**33  # the epoch whose memory peak is measured before timing
+CHUNK = 1 << 24  # least number of edges counted at a time
 
-Footprint = Callable[[int], "Iterable[Tensor]"]  # an epoch's number to each batch's input nodes
+Footprint = Callable[[int], "Iterable[Tensor]"]  # epoch number -> input nodes by batch
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy by its name; ``epochs`` is presc's K and 0 of any other."""
+    """A policy by name; ``epochs`` is K of ``presc#K``, 0 for others."""
 
     name: str
     epochs: int = 0
 
     @classmethod
     def named(cls, text: str) -> Policy:
-        """``degree``, ``random``, ``presc#K``, ``optimal`` or ``sieve``. Raises ``UsageError``."""
+        """Parse ``degree``, ``random``, ``presc#K``, ``optimal`` or ``sieve``.
+
+        Raises ``UsageError`` for other texts.
+        """
         if text in (DEGREE, RANDOM, OPTIMAL, SIEVE):
             return cls(text)
-        found = re.fullmatch(f"{PRESC}#([1-9][0-9]*)", text) if isinstance(text, str) else None
-        if found is None:
+        match = re.fullmatch(f"{PRESC}#([1-9][0-9]*)", text) if isinstance(text, str) else None
+        if match is None:
             raise UsageError(f"there is no cache policy '{text}'; it is {LEGAL}")
-        return cls(PRESC, int(found[1]))
+        return cls(PRESC, int(match[1]))
 
     @property
     def text(self) -> str:
-        """As it is typed."""
+        """The policy as text."""
         return f"{self.name}#{self.epochs}" if self.epochs else self.name
 
     @property
     def presampled(self) -> range:
-        """Numbers of the epochs that are pre-sampled: none of them is timed."""
+        """Numbers of the pre-sampled epochs; none of them is timed."""
         return range(PRESAMPLED, PRESAMPLED + self.epochs)
 
 
-def out_degrees(graph: Graph, place: torch.device | None = None) -> Tensor:
-    """In how many nodes' in-neighbours each node stands, int64 ``[num_nodes]`` at ``place``, by
-    itself the host.
+def out_degrees(graph: Graph, device: torch.device | None = None) -> Tensor:
+    """Out-degree of each node, int64 ``[num_nodes]`` on ``device`` (default: the host).
 
-    A parallel edge counts each time. Sampling walks from a node to its in-neighbours, so a node of
-    high out-degree is the one met often: what GNNLab's "Degree" and PaGraph rank by.
+    Parallel edges count each time. Sampling goes from a node to its in-neighbours, so nodes of high
+    out-degree are visited often; GNNLab's "Degree" and PaGraph rank by it.
     """
     import torch
 
-    found = torch.zeros(graph.num_nodes, dtype=torch.int64, device=place)
-    if found.is_cuda:
+    degrees = torch.zeros(graph.num_nodes, dtype=torch.int64, device=device)
+    if degrees.is_cuda:
         for edges in graph.indices.split(CHUNK):
-            found.index_add_(0, edges.to(found.device), found.new_ones(edges.numel()))
-        return found
-    # Each count goes through all nodes: by fewer edges at a time that would be most of the work.
+            degrees.index_add_(0, edges.to(device), degrees.new_ones(edges.numel()))
+        return degrees
+    # Each count takes O(num_nodes): smaller chunks would be dominated by it.
     for edges in graph.indices.split(max(CHUNK, graph.num_nodes)):
-        found += torch.bincount(edges, minlength=graph.num_nodes)
-    return found
+        degrees += torch.bincount(edges, minlength=graph.num_nodes)
+    return degrees
 
 
-def visits(num_nodes: int, batches: Iterable[Tensor], place: torch.device | None = None) -> Tensor:
-    """How many of ``batches`` each node is an input node of, int64 ``[num_nodes]`` at ``place``, by
-    itself the host.
+def visits(num_nodes: int, batches: Iterable[Tensor], device: torch.device | None = None) -> Tensor:
+    """Number of ``batches`` that contain each node, int64 ``[num_nodes]`` on ``device`` (default:
+    the host).
 
-    ``batches`` are ids on any device, distinct in each.
+    ``batches`` are ids on any device, distinct in each batch.
     """
     import torch
 
-    found = torch.zeros(num_nodes, dtype=torch.int64, device=place)
-    for ids in batches:
-        here = ids.to(found.device).long()
-        found.index_add_(0, here, torch.ones_like(here))
-    return found
+    counts = torch.zeros(num_nodes, dtype=torch.int64, device=device)
+    for batch in batches:
+        ids = batch.to(counts.device).long()
+        counts.index_add_(0, ids, torch.ones_like(ids))
+    return counts
 
 
 def ranked(hotness: Tensor) -> Tensor:
-    """Nodes by falling hotness, int64 ``[num_nodes]``; of equals the lower id comes first.
+    """Nodes by descending hotness, int64 ``[num_nodes]``, ties by ascending id.
 
-    It is where ``hotness`` is, which is at least 0. Nodes that are not hot at all are not sorted:
-    most of a large graph.
+    The result is on the device of ``hotness``, which is at least 0. Nodes of hotness 0, most of a
+    large graph, are not sorted.
     """
     import torch
 
@@ -110,26 +112,26 @@ def hotness(
     graph: Graph,
     footprint: Footprint,
     epochs: Iterable[int] = (),
-    place: torch.device | None = None,
+    device: torch.device | None = None,
 ) -> Tensor | None:
-    """What a policy ranks by, int64 ``[num_nodes]`` at ``place``; None of ``random``.
+    """Hotness of nodes by a policy, int64 ``[num_nodes]`` on ``device``; None for ``random``.
 
-    ``presc#K`` counts visits in K epochs of its own (GNNLab, EuroSys 2022, section 6.3);
-    ``optimal`` those in ``epochs``, the very ones that are measured.
+    ``presc#K`` counts visits in K pre-sampled epochs (GNNLab, EuroSys 2022, section 6.3);
+    ``optimal`` counts visits in the measured ``epochs``.
     """
     if policy.name == RANDOM:
         return None
     if policy.name == DEGREE:
-        return out_degrees(graph, place)
+        return out_degrees(graph, device)
     numbers = epochs if policy.name == OPTIMAL else policy.presampled
-    return visits(graph.num_nodes, (i for epoch in numbers for i in footprint(epoch)), place)
+    return visits(graph.num_nodes, (i for epoch in numbers for i in footprint(epoch)), device)
 
 
 def ranking(counted: Tensor | None, num_nodes: int, seed: int) -> Tensor:
-    """All nodes in the order in which a policy caches them, int64 ``[num_nodes]``.
+    """All nodes in caching order, int64 ``[num_nodes]``.
 
-    ``counted`` is the policy's hotness, and the order is where it is; without one ``seed`` decides
-    (``random``), on the host.
+    ``counted`` is the policy's hotness; the result is on its device. None (``random``): a
+    permutation by ``seed``, on the host.
     """
     if counted is not None:
         return ranked(counted)

@@ -1,6 +1,7 @@
-"""SIEVE (Zhang et al., NSDI 2024), the eviction that GraphBolt's feature caches offer.
+"""SIEVE eviction (Zhang et al., NSDI 2024), as in GraphBolt's feature caches.
 
-A batch is looked up whole, then its misses are inserted in order, as GraphBolt's query and replace.
+A batch is looked up as a whole, then its misses are inserted in order, as by GraphBolt's query and
+replace.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ NONE = -1
 
 
 class Sieve:
-    """The queue of a cache of ``capacity`` slots, empty at first; on the host.
+    """The queue of a cache of ``capacity`` slots, on the host; empty at first.
 
-    ``nodes``    int64 ``[capacity]``: whose row a slot has
-    ``newer``    int32 ``[capacity]``: the slot that was filled next, -1 of the newest
-    ``visited``  uint8 ``[capacity]``: found since it was inserted or since the hand passed
+    ``nodes``    int64 ``[capacity]``: node of each slot
+    ``newer``    int32 ``[capacity]``: the slot filled next, -1 for the newest
+    ``visited``  uint8 ``[capacity]``: hit since insertion, or since the hand passed
     ``state``    int64 ``[5]``: slots filled; the oldest, the newest, the slot at the hand, and the
                  one older than it (-1: none; a hand that is nowhere begins at the oldest)
 
-    Who looks ids up, and where, is the caller's.
+    The caller looks ids up.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -35,44 +36,44 @@ class Sieve:
         self.state = torch.tensor([0, NONE, NONE, NONE, NONE])
 
     def mark(self, slots: Tensor) -> None:
-        """Slots int32 ``[n]`` were found."""
-        self.visited.numpy()[slots.numpy()] = 1  # many times as fast as torch's
+        """Mark slots int32 ``[n]`` as visited."""
+        self.visited.numpy()[slots.numpy()] = 1  # much faster than torch
 
     def insert(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Insert ``ids`` (int32 or int64 ``[n]``, distinct, none of them in the cache) one by one.
 
-        Returns the slot of each once all are inserted, int32 ``[n]``, -1 of one that was evicted
-        again; and all nodes that were evicted, int64, the new ones among them.
+        Returns the slot of each id after all insertions, int32 ``[n]``, -1 if it was evicted again;
+        and all evicted nodes, int64, new ones included.
         """
         return sieve_insert(self.nodes, self.newer, self.visited, self.state, ids.long())
 
 
 def in_order(ids: Tensor) -> Tensor:
-    """``ids`` int32 or int64 ``[n]``, on any device, as they are inserted: ascending, each once.
+    """Sorted unique ``ids`` on the host; ``ids`` int32 or int64 ``[n]``, on any device.
 
-    On the host. The order within a batch may be that of a sampler's threads.
+    The order within a batch may depend on a sampler's threads, so insertions are sorted.
     """
-    # NumPy sorts integers many times as fast as torch, and as its own unique.
-    there = np.sort(ids.cpu().numpy())
-    first = np.ones(there.size, dtype=np.bool_)
-    np.not_equal(there[1:], there[:-1], out=first[1:])
-    return torch.from_numpy(there[first])
+    # np.sort of integers is much faster than torch.sort and np.unique.
+    values = np.sort(ids.cpu().numpy())
+    first = np.ones(values.size, dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return torch.from_numpy(values[first])
 
 
 def sieve_hits(batches: Iterable[Tensor], num_nodes: int, capacity: int) -> list[int]:
-    """Hits of each batch in a cache of ``capacity`` rows that is empty at first.
+    """Hits of each batch in a SIEVE cache of ``capacity`` rows, empty at first.
 
-    ``batches`` are ids in ``range(num_nodes)``, int64, distinct in each.
+    ``batches`` are ids in ``range(num_nodes)``, int64, distinct in each batch.
     """
     queue, where = Sieve(capacity), torch.full((num_nodes,), NONE, dtype=torch.int32)
     hits = []
     for ids in batches:
         slots = where[ids]
-        there = slots >= 0
-        queue.mark(slots[there])
-        missed = ids[~there]
+        hit = slots >= 0
+        queue.mark(slots[hit])
+        missed = ids[~hit]
         slots, evicted = queue.insert(missed)
         where[evicted] = NONE
         where[missed] = slots
-        hits.append(int(there.sum()))
+        hits.append(int(hit.sum()))
     return hits

@@ -1,4 +1,4 @@
-"""Whether the nodes that one epoch visits most are those of the next."""
+"""Similarity of the most visited nodes of two epochs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SHARE = 0.1  # of all nodes: GNNLab's Table 2
 
 
 def hot_similarity(first: Tensor, second: Tensor, share: float = SHARE) -> float:
-    """Visits that both epochs make to nodes hot in both, over the second's to its own hot nodes.
+    """Common visits to nodes hot in both epochs, over the second epoch's visits to its hot nodes.
 
-    ``first``, ``second``: visits of every node, ``[num_nodes]``; hot are the ``share`` of all nodes
-    that an epoch visits most, at least one (GNNLab, EuroSys 2022, section 6.2). NaN where the
-    second visits none.
+    ``first``, ``second``: visits of each node, ``[num_nodes]``. Hot nodes are the ``share`` of all
+    nodes with the most visits, at least one (GNNLab, EuroSys 2022, section 6.2). NaN if the second
+    epoch has no visits.
     """
     size = max(1, int(first.numel() * share))
     mine, other = (ranked(visits)[:size] for visits in (first, second))

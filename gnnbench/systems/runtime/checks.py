@@ -113,7 +113,7 @@ def _check_rows(system: BuiltSystem, batches: Sequence[Batch]) -> None:
 
     Each result is checked as late as a schedule may use it: while the most allowed are in flight.
     """
-    store, max_in_flight = system.stages.store, system.job.held
+    store, max_in_flight = system.stages.store, system.job.max_in_flight
     assert store is not None
     in_flight: deque[tuple[Batch, Tensor]] = deque()
 

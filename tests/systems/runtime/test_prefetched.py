@@ -209,7 +209,7 @@ class Turns(WindowStore):
     """Windows' rows in a ring of buffers, as where a GPU reads them; batches see views."""
 
     def __init__(self, job, window, buffers):
-        super().__init__(job, HostGather(replace(job, held=1)), window)
+        super().__init__(job, HostGather(replace(job, max_in_flight=1)), window)
         self._turns = RowRing(job, "cpu", buffers)
         self._turns.reserve(window * job.graph.num_nodes)  # a larger one would be other memory
 
