@@ -11,5 +11,5 @@ RUNS = sorted(
 
 
 def name(folder: Path) -> str:
-    """A folder as it stands below ``results/``."""
+    """The path of a folder below ``results/``."""
     return folder.relative_to(ROOT / "results").as_posix()

@@ -15,25 +15,25 @@ FILES = sorted((ROOT / "results").rglob("calibrate.json"))
 
 
 @pytest.fixture(scope="module", params=FILES, ids=name)
-def told(request):
+def content(request):
     return json.loads(request.param.read_text())
 
 
-def test_there_are_some():
+def test_there_are_committed_calibrations():
     assert FILES
 
 
-def test_spreads_are_those_of_the_pairs(told):
-    known, series = Calibration.from_json(told["calibration"]), told["log_ratios"]
+def test_spreads_are_those_of_the_pairs(content):
+    known, series = Calibration.from_json(content["calibration"]), content["log_ratios"]
     assert known.spreads.keys() == series.keys()
     for key, pairs in series.items():
         assert (2 * len(pairs), {len(p) for p in pairs}) == (known.lives, {known.rounds})
         assert asdict(noise.spread(pairs)) == pytest.approx(asdict(known.spreads[key]), rel=1e-9)
 
 
-def test_false_calls_are_those_of_the_pairs(told):
-    assert told["verified"].keys() == told["log_ratios"].keys()
-    for key, stated in told["verified"].items():
-        again = noise.verify(told["log_ratios"][key], Rule(), stated["comparisons"])
+def test_false_calls_are_those_of_the_pairs(content):
+    assert content["verified"].keys() == content["log_ratios"].keys()
+    for key, stated in content["verified"].items():
+        again = noise.verify(content["log_ratios"][key], Rule(), stated["comparisons"])
         assert plain(asdict(again)) == pytest.approx(stated, rel=1e-9), key
         assert stated["bound"] <= 0.05, key

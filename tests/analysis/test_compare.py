@@ -41,9 +41,9 @@ def run(folder, cells, machine="m1", samples=True, day=1.0, **record):
             row |= {"judged_s": day / sorted(ratios)[len(ratios) // 2], "pairs": len(ratios)}
             row |= {"ratio": sorted(ratios)[len(ratios) // 2]}
         rows.append(row)
-        for life, ratio in enumerate(ratios):
+        for trial, ratio in enumerate(ratios):
             for side, time in (("ref", day), (row["id"], day / ratio)):
-                where = {"id": side, "pair": pair, "life": life, "round": 0, "warmup": False}
+                where = {"id": side, "pair": pair, "life": trial, "round": 0, "warmup": False}
                 # Where sampling is judged the wall time is three times as long, whatever it is.
                 taken.append(
                     {**where, "wall_s": time}
@@ -63,9 +63,9 @@ def scaled(factor):
     return tuple(r * factor for r in RATIOS)
 
 
-def judged(found):
+def compared(comparison):
     """The cells that are no reference."""
-    return [c for c in found.cells if c.system != "r"]
+    return [c for c in comparison.cells if c.system != "r"]
 
 
 @pytest.mark.parametrize(
@@ -78,25 +78,27 @@ def judged(found):
 def test_verdicts_rest_on_the_change_of_the_ratio(tmp_path, factor, margin, verdict):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({}, scaled(factor))], day=3.0)  # all takes three times as long
-    found = compare(reader.read(a), reader.read(run_names.find(str(b / "cells.csv"), b)), margin)
-    (cell,) = judged(found)
+    comparison = compare(
+        reader.read(a), reader.read(run_names.find(str(b / "cells.csv"), b)), margin
+    )
+    (cell,) = compared(comparison)
     assert cell.verdict == verdict
-    assert cell.regression == (verdict == "slower") == bool(found.regressions)
+    assert cell.regression == (verdict == "slower") == bool(comparison.regressions)
     assert cell.change_ci_low <= cell.change <= cell.change_ci_high
     assert cell.change == pytest.approx(factor)
     assert (cell.pairs_a, cell.pairs_b) == (5, 5)
 
 
-def test_times_of_two_days_are_no_evidence(tmp_path):
+def test_times_without_ratios_are_no_evidence(tmp_path):
     a = run(tmp_path / "a", [({"ratio": None}, ())])
     b = run(tmp_path / "b", [({"ratio": None}, ())], day=9.0)
-    found = compare(reader.read(a), reader.read(b))
-    assert [c.verdict for c in found.cells] == [
+    comparison = compare(reader.read(a), reader.read(b))
+    assert [c.verdict for c in comparison.cells] == [
         "not judged",
         "not judged",
-    ] and not found.regressions
-    assert "the reference itself" in found.cells[0].reason
-    assert "no ratio in A" in found.cells[1].reason
+    ] and not comparison.regressions
+    assert "the reference itself" in comparison.cells[0].reason
+    assert "no ratio in A" in comparison.cells[1].reason
 
 
 @pytest.mark.parametrize("changes,ratios,words", [
@@ -104,40 +106,40 @@ def test_times_of_two_days_are_no_evidence(tmp_path):
     ({"doubtful": "a neighbour"}, RATIOS, "unreliable in B"),
     ({"reference": "other"}, RATIOS, "its reference is r in A, other in B"),
 ])  # fmt: skip
-def test_what_is_not_judged_says_why(tmp_path, changes, ratios, words):
+def test_cells_without_a_verdict_have_a_reason(tmp_path, changes, ratios, words):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [(changes, ratios)])
-    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    (cell,) = compared(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.change) == ("not judged", None) and words in cell.reason
 
 
-def test_cells_match_by_id_else_by_what_they_are_and_missing_ones_are_listed(tmp_path):
+def test_cells_match_by_id_or_settings_and_missing_ones_are_listed(tmp_path):
     a = run(tmp_path / "a", [({"system": "x"}, RATIOS), ({"system": "y"}, RATIOS)])
     b = run(tmp_path / "b", [({"system": "z", "id": "q"}, RATIOS),
                              ({"system": "x", "id": "p", "recipe": "{ }"}, RATIOS)])  # fmt: skip
-    found = compare(reader.read(a), reader.read(b))
-    assert [c.system for c in judged(found)] == ["x"]
-    assert (found.only_a, found.only_b) == (["y"], ["z"])
-    assert found.common.startswith("d, until compute, gcn, cpu, batch 8, fanouts 2/2")
-    assert not found.regressions
+    comparison = compare(reader.read(a), reader.read(b))
+    assert [c.system for c in compared(comparison)] == ["x"]
+    assert (comparison.only_a, comparison.only_b) == (["y"], ["z"])
+    assert comparison.common.startswith("d, until compute, gcn, cpu, batch 8, fanouts 2/2")
+    assert not comparison.regressions
 
 
 def test_equal_work_under_two_names_is_two_cells(tmp_path):
     cells = [({"id": "c", "system": "x"}, RATIOS), ({"id": "c", "system": "y"}, RATIOS)]
     a = run(tmp_path / "a", cells)
     b = run(tmp_path / "b", cells[::-1])
-    found = compare(reader.read(a), reader.read(b))
-    assert [c.system for c in judged(found)] == ["x", "y"] and not found.only_b
+    comparison = compare(reader.read(a), reader.read(b))
+    assert [c.system for c in compared(comparison)] == ["x", "y"] and not comparison.only_b
 
 
 def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
     a = run(tmp_path / "a", [({"threads": 2}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "one", "threads": 1}, scaled(0.5)),
                              ({"id": "two", "threads": 2}, RATIOS)])  # fmt: skip
-    found = compare(reader.read(a), reader.read(b))
-    assert [(c.threads, c.verdict) for c in judged(found)] == [(2, "same")]
-    assert not found.regressions
-    assert found.only_b == ["s, 1 thread"]
+    comparison = compare(reader.read(a), reader.read(b))
+    assert [(c.threads, c.verdict) for c in compared(comparison)] == [(2, "same")]
+    assert not comparison.regressions
+    assert comparison.only_b == ["s, 1 thread"]
 
 
 def test_the_same_cell_with_all_cores_of_another_machine_is_warned_of(tmp_path):
@@ -150,7 +152,7 @@ def test_samplers_are_compared_by_their_sampling_time(tmp_path):
     sampling = {"until": "sample", "model": ""}
     a = run(tmp_path / "a", [(sampling, RATIOS)])
     b = run(tmp_path / "b", [(sampling, scaled(0.5))])  # their wall times are equal
-    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    (cell,) = compared(compare(reader.read(a), reader.read(b)))
     assert (cell.judged, cell.verdict) == ("sample_time_s", "slower")
     assert cell.change == pytest.approx(0.5)
 
@@ -158,7 +160,7 @@ def test_samplers_are_compared_by_their_sampling_time(tmp_path):
 def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "max_batches": 4}, RATIOS)])
-    assert len(judged(compare(reader.read(a), reader.read(b)))) == 1
+    assert len(compared(compare(reader.read(a), reader.read(b)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,8 +173,8 @@ def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
 def test_other_cells_do_not_match(tmp_path, key, value):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", key: value}, RATIOS)])
-    found = compare(reader.read(a), reader.read(b))
-    assert not judged(found) and len(found.only_a) == len(found.only_b) == 1
+    comparison = compare(reader.read(a), reader.read(b))
+    assert not compared(comparison) and len(comparison.only_a) == len(comparison.only_b) == 1
 
 
 def test_runs_that_share_nothing_are_refused(tmp_path):
@@ -200,8 +202,8 @@ def test_runs_that_share_nothing_are_refused(tmp_path):
 def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
     a = run(tmp_path / "a", [(before, RATIOS)])
     b = run(tmp_path / "b", [(after, RATIOS)])
-    found = compare(reader.read(a), reader.read(b))
-    (cell,) = judged(found)
+    comparison = compare(reader.read(a), reader.read(b))
+    (cell,) = compared(comparison)
     assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, worse)
     assert words in cell.reason
 
@@ -233,7 +235,7 @@ ON_GPU = {"device": "cuda"}
 def test_pairs_of_other_versions_or_another_gpu_are_not_pooled(tmp_path, before, after, gpu, words):
     a = with_gpu(run(tmp_path / "a", [(before, RATIOS)]), "H100")
     b = with_gpu(run(tmp_path / "b", [(after, scaled(0.5))]), gpu)
-    (cell,) = judged(compare(a, b))
+    (cell,) = compared(compare(a, b))
     if words:
         assert (cell.verdict, cell.change, cell.regression) == ("not judged", None, False)
     else:
@@ -250,7 +252,7 @@ def test_pairs_over_references_of_other_versions_are_not_pooled(tmp_path):
         writer.write_csv(table, schema.CELLS, rows)
         return reader.read(folder)
 
-    (cell,) = judged(compare(of_version("a", "0.4"), of_version("b", "0.5")))
+    (cell,) = compared(compare(of_version("a", "0.4"), of_version("b", "0.5")))
     assert cell.verdict == "not judged"
     assert "the reference's pyg-lib is 0.4 in A, 0.5 in B" in cell.reason
 
@@ -263,7 +265,7 @@ def test_another_implementation_is_matched_and_not_compared(tmp_path, nested):
 
     a = run(tmp_path / "a", [({"id": "x", "recipe": json.dumps(recipe(1))}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "y", "recipe": json.dumps(recipe(2))}, scaled(0.5))])
-    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    (cell,) = compared(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, False)
     path = "features.table" if nested else "features"
     assert f"{path} is implementation 1 in A, 2 in B" in cell.reason
@@ -272,14 +274,14 @@ def test_another_implementation_is_matched_and_not_compared(tmp_path, nested):
 def test_a_failed_cell_of_another_definition_matches_though_it_knows_no_pick(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "pick": "default", "status": "timeout"}, ())])
-    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    (cell,) = compared(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.regression) == ("incomparable", True)
 
 
 def test_without_samples_nothing_is_judged(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)], samples=False)
     b = run(tmp_path / "b", [({}, scaled(0.5))])
-    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    (cell,) = compared(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.reason) == ("not judged", "fewer than 5 pairs: 0 in A, 5 in B")
 
 
@@ -305,15 +307,15 @@ def test_other_versions_of_an_environment_are_warned_of(tmp_path):
 def test_formats(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS), ({"system": "y"}, RATIOS)])
     b = run(tmp_path / "b", [({}, scaled(0.5))])
-    found = compare(reader.read(a), reader.read(b))
-    text = compare_text.markdown(found)
+    comparison = compare(reader.read(a), reader.read(b))
+    text = compare_text.markdown(comparison)
     assert text.startswith("d, until compute, gcn")
     assert text.splitlines()[3].count("---") == text.splitlines()[4].count(" | ") + 1
     assert "- only in A: y" in text
-    _, first, second = csv.DictReader(io.StringIO(compare_text.to_csv(found)))
+    _, first, second = csv.DictReader(io.StringIO(compare_text.to_csv(comparison)))
     assert (first["verdict"], first["regression"]) == ("slower", "True")
     assert "only in A" in second["reason"]
-    assert json.loads(json.dumps(found.to_json()))["regression"] is True
+    assert json.loads(json.dumps(comparison.to_json()))["regression"] is True
 
 
 def command(monkeypatch, capsys, *words):

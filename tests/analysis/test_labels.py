@@ -23,27 +23,27 @@ def row(sampler=None, features="host", **values):
     return {**ROW, "recipe": json.dumps(recipe), **values}
 
 
-def told(*rows):
-    found = labels(rows)
-    return [found.of(r) for r in rows]
+def labels_of(*rows):
+    named = labels(rows)
+    return [named.of(r) for r in rows]
 
 
-def test_what_the_machine_chose_is_told_always():
+def test_settings_chosen_by_the_machine_are_always_shown():
     pyg = row({"name": "pyg", "extension": "pyg-lib"}, system="pyg")
-    assert told(row(), pyg) == ["baseline", "pyg sampler.extension=pyg-lib"]
+    assert labels_of(row(), pyg) == ["baseline", "pyg sampler.extension=pyg-lib"]
 
 
-def test_steps_that_recipes_leave_out_are_told_where_others_are():
+def test_default_steps_are_shown_if_other_rows_differ():
     recipe = json.loads(row()["recipe"])
     eager = {**recipe, "schedule": {"name": "serial"}}
     graph = {**recipe, "schedule": {"name": "serial", "step": "graph"}}
     one, other = (row(recipe=json.dumps(r)) for r in (eager, graph))
-    assert told(one, other) == ["baseline schedule.step=eager", "baseline schedule.step=graph"]
-    assert told(one, one) == ["baseline", "baseline"]
+    assert labels_of(one, other) == ["baseline schedule.step=eager", "baseline schedule.step=graph"]
+    assert labels_of(one, one) == ["baseline", "baseline"]
 
 
-def test_equal_rows_are_told_by_their_system_alone():
-    assert told(row(), row(system="dgl")) == ["baseline", "dgl"]
+def test_equal_rows_are_labelled_with_their_system_only():
+    assert labels_of(row(), row(system="dgl")) == ["baseline", "dgl"]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_equal_rows_are_told_by_their_system_alone():
         ("max_batches", 0, 3, "at most 3 batches"),
     ],
 )
-def test_each_axis_that_varies_tells_rows_apart(axis, one, other, words):
-    first, second = told(row(**{axis: one}), row(**{axis: other}))
+def test_each_varying_axis_is_in_the_labels(axis, one, other, words):
+    first, second = labels_of(row(**{axis: one}), row(**{axis: other}))
     assert (first != second, second) == (True, f"baseline, {words}")
 
 
-def test_what_varies_stands_for_every_row_and_what_is_common_once():
+def test_varying_values_are_in_labels_and_common_ones_in_the_title():
     rows = [row(), row(fanouts="5/5"), row(system="dgl", fanouts="5/5")]
-    assert told(*rows) == [
+    assert labels_of(*rows) == [
         "baseline, fanouts 2/2", "baseline, fanouts 5/5", "dgl, fanouts 5/5",
     ]  # fmt: skip
     title = "d, until compute, gcn, cpu, batch 8, hidden 4, learning rate 0.1, 2 threads"
@@ -84,7 +84,7 @@ def test_recipe_paths_vary_among_the_rows_of_one_system_and_stage():
         row({"name": "pgsampler", "fetch_size": 3}), row({"name": "pgsampler", "fetch_size": 5}),
         row(), row(system="dgl", features="dgl"),
     ]  # fmt: skip
-    assert told(*rows) == [
+    assert labels_of(*rows) == [
         "baseline sampler=pgsampler sampler.fetch_size=3",
         "baseline sampler=pgsampler sampler.fetch_size=5", "baseline sampler=hop-by-hop", "dgl",
     ]  # fmt: skip
@@ -92,35 +92,35 @@ def test_recipe_paths_vary_among_the_rows_of_one_system_and_stage():
     assert one.system(rows[0]) == "baseline sampler=pgsampler"
 
 
-def test_a_pick_is_told_once_and_a_systems_own_not_at_all():
-    asked = [row({"pick": p}, pick=p) for p in ("floyd", "reservoir")]
-    assert told(*asked) == ["baseline, pick floyd", "baseline, pick reservoir"]
-    assert told(row(), row(system="pyg", pick="pyg", frontier="new")) == ["baseline", "pyg"]
+def test_pick_is_shown_once_and_only_if_it_varies_within_a_system():
+    picks = [row({"pick": p}, pick=p) for p in ("floyd", "reservoir")]
+    assert labels_of(*picks) == ["baseline, pick floyd", "baseline, pick reservoir"]
+    assert labels_of(row(), row(system="pyg", pick="pyg", frontier="new")) == ["baseline", "pyg"]
 
 
 def test_sampling_on_the_own_device_is_no_difference_beyond_the_device():
     cpu, gpu = row(), row({"topology": "gpu"}, device="cuda")
-    assert told(cpu, gpu) == ["baseline, cpu", "baseline, cuda"]
-    assert told(gpu, row({"topology": "uva"}, device="cuda")) == [
+    assert labels_of(cpu, gpu) == ["baseline, cpu", "baseline, cuda"]
+    assert labels_of(gpu, row({"topology": "uva"}, device="cuda")) == [
         "baseline sampler.topology=gpu", "baseline sampler.topology=uva",
     ]  # fmt: skip
 
 
-def test_who_vouches_for_itself_is_marked():
-    assert told(row(verified=False), row(system="x")) == ["baseline (unverified)", "x"]
+def test_unverified_system_is_marked():
+    assert labels_of(row(verified=False), row(system="x")) == ["baseline (unverified)", "x"]
     cell = asdict(Cell("e", "own", "d", "gcn", composed=False))
     assert labels([cell]).of(cell) == "own (unverified)"
-    assert told(row(stand_in_for="pyg")) == ["baseline (for pyg)"]
+    assert labels_of(row(stand_in_for="pyg")) == ["baseline (for pyg)"]
 
 
 def test_cells_are_named_before_they_run():
     recipe = {"sampler": PLAIN}
     cells = [asdict(Cell("e", "b", "d", "", "sample", fanouts=f, recipe=recipe, hidden=0))
              for f in ((15, 10), (5, 5))]  # fmt: skip
-    found = labels(cells)
-    assert [found.of(c) for c in cells] == ["b, fanouts 15/10", "b, fanouts 5/5"]
-    assert "all threads" in found.title() and "hidden" not in found.title()
-    assert "pick floyd" in found.title()
+    named = labels(cells)
+    assert [named.of(c) for c in cells] == ["b, fanouts 15/10", "b, fanouts 5/5"]
+    assert "all threads" in named.title() and "hidden" not in named.title()
+    assert "pick floyd" in named.title()
 
 
 CELL = asdict(
@@ -162,15 +162,15 @@ def test_labels_are_parsed():
             parse_label(wrong)
 
 
-def test_another_environment_is_told_and_must_be_named():
+def test_other_environment_is_shown_and_must_be_named():
     there = {**CELL, "env": "old"}
-    found = labels([CELL, there])
-    assert [found.of(c) for c in (CELL, there)] == ["dgl", "dgl env=old"]
+    named = labels([CELL, there])
+    assert [named.of(c) for c in (CELL, there)] == ["dgl", "dgl env=old"]
     assert fits(there, "dgl env=old") and fits(there, "dgl env=old sampler.fused=true")
     assert not fits(there, "dgl") and not fits(there, "dgl env=new")
 
 
-def test_a_limit_that_cuts_no_epoch_is_none_to_read_of():
+def test_limit_that_cuts_no_epoch_is_not_shown():
     rows = [{**ROW, "max_batches": 6, "epoch_batches": n} for n in (2, 6)]
     assert labels(rows).common["max_batches"] == "whole epochs"
     longer = [*rows, {**ROW, "max_batches": 6, "epoch_batches": 7}]
@@ -179,12 +179,12 @@ def test_a_limit_that_cuts_no_epoch_is_none_to_read_of():
     assert labels(unknown).common["max_batches"] == "at most 1 batch"
 
 
-def test_a_setting_that_only_one_row_has_is_told():
-    assert told(row({"fused": True}), row()) == ["baseline sampler.fused=true", "baseline"]
+def test_setting_of_one_row_only_is_shown():
+    assert labels_of(row({"fused": True}), row()) == ["baseline sampler.fused=true", "baseline"]
 
 
-def test_an_axis_that_only_one_row_has_is_told():
-    assert told(row(hidden=0), row(hidden=64)) == ["baseline", "baseline, hidden 64"]
+def test_axis_of_one_row_only_is_shown():
+    assert labels_of(row(hidden=0), row(hidden=64)) == ["baseline", "baseline, hidden 64"]
 
 
 SAMPLERS = st.fixed_dictionaries(
@@ -207,4 +207,4 @@ VALUES = st.fixed_dictionaries({
 @given(st.lists(VALUES, min_size=2, max_size=6, unique_by=lambda v: json.dumps(v, sort_keys=True)))
 def test_labels_of_distinct_cells_are_distinct(cells):
     rows = {json.dumps(r, sort_keys=True): r for r in (row(**cell) for cell in cells)}
-    assert len(set(told(*rows.values()))) == len(rows)
+    assert len(set(labels_of(*rows.values()))) == len(rows)

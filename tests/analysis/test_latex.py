@@ -6,7 +6,7 @@ from gnnbench.analysis.latex import escaped, tabular
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("igb_large~twin@4", r"igb\_large\textasciitilde{}twin@4"),
         ("presc#1, 5%", r"presc\#1, 5\%"),
@@ -17,8 +17,8 @@ from gnnbench.analysis.latex import escaped, tabular
         ("---", "-{}-{}-"),
     ],
 )
-def test_signs_that_latex_would_take_for_its_own(text, told):
-    assert escaped(text) == told
+def test_special_characters_are_escaped(text, expected):
+    assert escaped(text) == expected
 
 
 def test_a_tabular_has_rules_and_numbers_to_the_right():

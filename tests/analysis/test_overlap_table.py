@@ -25,7 +25,7 @@ def cell(name, schedule, overlap=1.0, **values):
     }
 
 
-def told(name, slowed=(1.0, 1.25, 1.5)):
+def metrics_of(name, slowed=(1.0, 1.25, 1.5)):
     phases = ("sample", "memory_io", "compute")
     return [
         m.metric(name, m.EPOCH, m.BOUND, 2.0),
@@ -34,9 +34,9 @@ def told(name, slowed=(1.0, 1.25, 1.5)):
     ]
 
 
-def test_a_cell_that_overlaps_stands_beside_its_bound():
+def test_overlapped_cell_is_compared_with_its_bound():
     rows = [cell("a", "serial", 0.0), cell("b", "prefetch"), cell("c", "prefetch", hidden=16)]
-    part = OVERLAP.table(rows, [*told("a"), *told("b")])
+    part = OVERLAP.table(rows, [*metrics_of("a"), *metrics_of("b")])
     assert tuple(part.heads) == (
         "hidden", "system", "epoch", "bound", "of bound", "sample", "memory IO", "compute",
     )  # fmt: skip
@@ -49,11 +49,11 @@ def test_a_cell_that_overlaps_stands_beside_its_bound():
     ]  # fmt: skip
 
 
-def test_a_floor_stands_beside_the_bound_where_one_is_known():
+def test_floor_is_shown_next_to_the_bound():
     """Of a foreign sampler the floor alone may be."""
     rows = [cell("a", "prefetch"), cell("b", "prefetch", hidden=16), cell("c", "serial", 0.0)]
     floors = [m.metric(name, m.EPOCH, m.FLOOR, 0.5) for name in "bc"]
-    part = OVERLAP.table(rows, [*told("a"), *floors])
+    part = OVERLAP.table(rows, [*metrics_of("a"), *floors])
     assert tuple(part.heads[2:5]) == ("epoch", "bound", "floor")
     assert [(line["bound"], line["floor"]) for line in part.lines] == [
         ("2.00 s", ""),
@@ -62,7 +62,7 @@ def test_a_floor_stands_beside_the_bound_where_one_is_known():
 
 
 def test_a_phase_that_is_not_run_has_no_column():
-    part = OVERLAP.table([cell("a", "prefetch", until="memory_io")], told("a", (1.0, 1.2)))
+    part = OVERLAP.table([cell("a", "prefetch", until="memory_io")], metrics_of("a", (1.0, 1.2)))
     assert tuple(part.heads[-2:]) == ("sample", "memory IO")
 
 
@@ -70,9 +70,9 @@ def test_a_phase_that_is_not_run_has_no_column():
     ("rows", "metrics"),
     [
         ([], []),
-        ([cell("a", "serial", None)], told("a")),
+        ([cell("a", "serial", None)], metrics_of("a")),
         ([cell("a", "prefetch")], []),
-        ([cell("a", "prefetch", status="incorrect")], told("a")),
+        ([cell("a", "prefetch", status="incorrect")], metrics_of("a")),
     ],
 )
 def test_without_overlap_or_a_bound_there_are_no_lines(rows, metrics):

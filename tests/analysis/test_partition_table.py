@@ -17,8 +17,8 @@ def cell(mode):
     return {**ROW, "id": mode, "recipe": json.dumps(recipe)}
 
 
-def told(ident, rounds):
-    found = [
+def metrics_of(ident, rounds):
+    values = [
         ("partition", counters.PARTITION_TIME, 1.5, ""),
         ("partition", counters.EDGES_CUT, 1234.0, ""),
         ("partition", counters.CUT_SHARE, 0.125, ""),
@@ -31,14 +31,14 @@ def told(ident, rounds):
         ("schedule", counters.REDUCE_BYTES, 7e5, ""),
     ]
     if rounds > 8:
-        found.append(("sampler", counters.ROUNDS, rounds - 8.0, ""))
-        found += [("sampler", counters.SENT_BYTES, 1e5, str(rank)) for rank in (0, 1)]
-    return [m.metric(ident, stage, what, n, where=where) for stage, what, n, where in found]
+        values.append(("sampler", counters.ROUNDS, rounds - 8.0, ""))
+        values += [("sampler", counters.SENT_BYTES, 1e5, str(rank)) for rank in (0, 1)]
+    return [m.metric(ident, stage, measure, n, where=where) for stage, measure, n, where in values]
 
 
 def test_a_partition_has_its_quality_rounds_and_bytes():
     rows = [{**ROW, "id": "s", "recipe": "{}"}, cell("vanilla"), cell("hybrid")]
-    part = PARTITIONS.table(rows, [*told("vanilla", 24), *told("hybrid", 8)])
+    part = PARTITIONS.table(rows, [*metrics_of("vanilla", 24), *metrics_of("hybrid", 8)])
     common = {
         "partitioning": "1.50 s", "edges cut": "1,234", "of all": "12.5%", "nodes": "1.030",
         "edges": "1.250", "training": "1.000", "features sent": "5", "gradients": "0.7",

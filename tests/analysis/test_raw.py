@@ -13,12 +13,12 @@ from gnnbench.schema import CELLS, METRICS, SAMPLES, STAGES, VERSION, pack, raw,
 from gnnbench.schema.writer import write_csv
 
 CELL = {"id": "a", "until": "sample", "status": "ok", "schema_version": VERSION}
-LIVES = [("p", 0, False), ("p", 1, True), ("q", 0, False)]
-EVENTS = [{"event": "life", "pair": p, "life": n, "void": void} for p, n, void in LIVES]
+TRIALS = [("p", 0, False), ("p", 1, True), ("q", 0, False)]
+EVENTS = [{"event": "life", "pair": p, "life": n, "void": void} for p, n, void in TRIALS]
 
 
-def sample(pair, life, wall_s=1):
-    return {"id": "a", "pair": pair, "life": life, "warmup": False, "wall_s": wall_s, "counts": []}
+def sample(pair, trial, wall_s=1):
+    return {"id": "a", "pair": pair, "life": trial, "warmup": False, "wall_s": wall_s, "counts": []}
 
 
 def write_run(folder, events=EVENTS, table=True):
@@ -77,7 +77,7 @@ def test_unpacked_journals_are_the_ones_that_were_packed(tmp_path):
     assert files(tmp_path) == {k: v for k, v in before.items() if k != "samples.csv"}
 
 
-def test_a_ledger_continues_a_packed_run(tmp_path):
+def test_journal_continues_a_packed_run(tmp_path):
     write_run(tmp_path)
     pack.pack(tmp_path)
     journal = RunJournal(tmp_path)
@@ -93,8 +93,8 @@ METRIC = {"id": "a", "stage": "epoch", "name": "outer_s", "where": "", "value": 
 
 def test_descriptions_of_metrics_are_left_out(tmp_path):
     write_csv(tmp_path / "cells.csv", CELLS, [CELL])
-    told = {**METRIC, "unit": metrics.OUTER.unit, "description": metrics.OUTER.description}
-    write_csv(tmp_path / "metrics.csv", METRICS, [told])
+    described = {**METRIC, "unit": metrics.OUTER.unit, "description": metrics.OUTER.description}
+    write_csv(tmp_path / "metrics.csv", METRICS, [described])
     before = reader.read(tmp_path)
     pack.pack(tmp_path)
     assert "description" not in (tmp_path / "metrics.csv").read_text().splitlines()[0]

@@ -21,13 +21,13 @@ def run(tmp_path):
     return shutil.copytree(SMALL, tmp_path / "run", ignore=shutil.ignore_patterns("figures"))
 
 
-def refused(run, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
+def refused(run, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
         reader.read(run)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "damaged"),
         ('{"machine": ', "damaged"),
@@ -40,9 +40,9 @@ def refused(run, told):
         ('{"machine": {"gpus": [{}]}}', "'machine.gpus.0.name'"),
     ],
 )
-def test_a_damaged_record(content, told, run):
+def test_a_damaged_record(content, message, run):
     (run / "run.json").write_text(content)
-    refused(run, told)
+    refused(run, message)
 
 
 def test_a_folder_in_place_of_a_file(run):
@@ -63,7 +63,7 @@ def changed(run, column, value):
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "message"),
     [
         ("nodes", "many", "line 2: nodes is 'many', expected a whole number"),
         ("nodes", "9" * 6000, "line 2: nodes is"),
@@ -78,9 +78,9 @@ def changed(run, column, value):
         ("remark", "x" * 200_000, "field larger than field limit"),
     ],
 )
-def test_a_damaged_cell(column, value, told, run):
+def test_a_damaged_cell(column, value, message, run):
     changed(run, column, value)
-    refused(run, told)
+    refused(run, message)
 
 
 def test_rows_and_heads_of_another_length(run):
@@ -117,9 +117,9 @@ def test_damaged_runs_are_shown_or_refused(run):
                 content[at:at] = rng.choice([b",", b'"', b"\n", b"\0", b"-", b"{", b"nan"])
         (run / name).write_bytes(content)
         try:
-            found = reader.read(run)
+            content = reader.read(run)
             for show in (render.markdown, render.latex, render.to_csv):
-                assert show(found)
+                assert show(content)
         except UsageError as error:
             assert name in str(error) or "another version" in str(error)
         (run / name).write_bytes(originals[name])

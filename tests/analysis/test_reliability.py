@@ -1,4 +1,4 @@
-"""Equal doubts are told once."""
+"""Equal doubts share a line."""
 
 from gnnbench.analysis.reliability import (
     NO_VERDICT,

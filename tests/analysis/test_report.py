@@ -30,7 +30,7 @@ def only_page(root):
     return page
 
 
-def test_the_documents_are_what_the_results_say(made):
+def test_documents_are_generated_from_the_results(made):
     there = {path.relative_to(ROOT) for path in (ROOT / PAGES).glob("*.md")} | {DOCUMENT}
     assert there == made.keys(), "run 'python -m gnnbench.analysis.report'"
     for path, text in made.items():
@@ -100,15 +100,15 @@ def headline(**more):
     return headlines.Headline(measured="m", against="a", run="r", **more)
 
 
-def test_a_headline_is_the_ratio_of_a_row_or_of_a_couple():
+def test_headline_is_the_ratio_of_a_row_or_of_a_pair():
     (row,) = [r for r in RUN_OF_RATIOS.cells if '"fused-map"' in r["recipe"]]
     ends = row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]
     assert headlines.interval(headline(of=FUSED), RUN_OF_RATIOS) == ends
     inverse = headlines.interval(headline(of=FUSED, inverse=True), RUN_OF_RATIOS)
     assert inverse == (1 / ends[0], 1 / ends[2], 1 / ends[1])
     (couple,) = RUN_OF_RATIOS.ratios
-    found = headlines.interval(headline(of=SAMPLE, over=FUSED), RUN_OF_RATIOS)
-    assert found == (couple["ratio"], couple["ratio_ci_low"], couple["ratio_ci_high"])
+    interval = headlines.interval(headline(of=SAMPLE, over=FUSED), RUN_OF_RATIOS)
+    assert interval == (couple["ratio"], couple["ratio_ci_low"], couple["ratio_ci_high"])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def row(ranks, batch, judged_s, **values):
     }  # fmt: skip
 
 
-def told(rows):
+def lines_of(rows):
     return [[line[head] for head in list(line)] for line in scaling_table(rows).lines]
 
 
@@ -27,7 +27,7 @@ def test_strong_and_weak_scaling_share_the_row_of_one_rank():
     rows = [serial, row(1, 500, 2.0), row(2, 500, 1.25), row(4, 500, 0.8, doubtful="busy")]
     # Twice the seeds of a batch in the time of an epoch: 4/5 of what two of them would do alone.
     rows += [row(2, 1000, 1.25), row(4, 2000, None), row(8, 100, 1.0)]
-    assert told(rows) == [
+    assert lines_of(rows) == [
         ["strong", "fastsample, batch 500", "1", "500", "500", "", "100%"],
         ["strong", "fastsample, batch 500", "2", "500", "800", "1.60x", "80%"],
         ["strong", "fastsample, batch 500", "4 (?)", "500", "1250", "2.50x", "62%"],
@@ -37,5 +37,5 @@ def test_strong_and_weak_scaling_share_the_row_of_one_rank():
 
 
 def test_failures_and_single_numbers_of_ranks_have_no_scaling():
-    assert told([row(1, 500, 2.0), row(2, 500, 1.0, status="incorrect")]) == []
-    assert told([row(2, 500, 2.0)]) == [] == told([])
+    assert lines_of([row(1, 500, 2.0), row(2, 500, 1.0, status="incorrect")]) == []
+    assert lines_of([row(2, 500, 2.0)]) == [] == lines_of([])

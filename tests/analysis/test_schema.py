@@ -28,7 +28,7 @@ def test_names_are_unique_snake_case_and_carry_their_unit(columns):
             assert UNITS[column.unit] in column.name
 
 
-def test_the_first_table_holds_identity_times_work_and_ratio_and_nothing_else():
+def test_cells_table_has_identity_times_work_and_ratio_only():
     names = schema.column_names(schema.CELLS)
     assert names[0] == "id" and names[-1] == "schema_version" and len(names) <= 70
     assert set(names) >= {
@@ -40,7 +40,7 @@ def test_the_first_table_holds_identity_times_work_and_ratio_and_nothing_else():
     assert not any("bytes" in name or "speedup" in name for name in names)
 
 
-def test_a_table_of_an_earlier_day_is_read_without_the_columns_that_came_later(tmp_path):
+def test_older_table_is_read_without_later_columns(tmp_path):
     names = [c.name for c in schema.CELLS if c.name not in ("env", "versions", "pairs")]
     path = tmp_path / "cells.csv"
     path.write_text(",".join(names) + "\n" + "," * (len(names) - 1) + "\n")
@@ -49,15 +49,15 @@ def test_a_table_of_an_earlier_day_is_read_without_the_columns_that_came_later(t
     assert (row["env"], row["versions"], row["pairs"]) == ("", "", None)
 
 
-def test_document_is_what_the_code_says():
+def test_document_is_generated_from_the_code():
     document = ROOT / "results" / "SCHEMA.md"
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-m", "gnnbench.analysis.schema_document"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert document.read_text() == told.stdout, (
+    assert document.read_text() == printed.stdout, (
         "run 'python -m gnnbench.analysis.schema_document > results/SCHEMA.md'"
     )
 

@@ -50,16 +50,16 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def show(found, width=250):
+def show(tables, width=250):
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    for table in found:
+    for table in tables:
         if table.title:
             console.print(table.title)
         console.print(table.table())
     return console.export_text()
 
 
-def test_different_work_has_no_ratio_unless_asked_for():
+def test_different_work_has_no_ratio_unless_requested():
     text = show(main_tables([ROW], PER))
     assert "different" in text and "x/edge" not in text
     text = show(main_tables([ROW], PER, different=True))
@@ -79,7 +79,7 @@ def test_equal_work_shows_the_ratio_and_its_interval():
 @pytest.mark.parametrize(
     "axis,other", [("fanouts", "5/5"), ("seed", 1), ("hidden", 128), ("threads", 1)]
 )
-def test_rows_that_differ_read_different_and_say_only_that(axis, other):
+def test_labels_show_only_what_differs(axis, other):
     first, second = ROW, {**ROW, "id": "q", axis: other}
     head, one, two = show(main_tables([first, second], [])).splitlines()[:3]
     assert head.split()[0] == axis and one != two
@@ -88,7 +88,7 @@ def test_rows_that_differ_read_different_and_say_only_that(axis, other):
     assert "15/10/5" not in show(main_tables([first, first], []))
 
 
-def test_settings_that_vary_stand_beside_their_system():
+def test_varying_settings_are_shown_next_to_their_system():
     rows = [
         {**ROW, "id": name, "recipe": json.dumps({"sampler": {"name": name}, "dtype": "float32"})}
         for name in ("hop-by-hop", "fused-map")
@@ -106,17 +106,17 @@ def test_time_per_batch_and_rate_of_samplers():
         assert expected in text, expected
 
 
-def test_epochs_that_go_other_ways_have_tables_of_their_own():
-    found = main_tables([ROW, SAMPLING], [])
-    heads = [part.heads for part in found]
+def test_each_last_phase_has_its_table():
+    tables = main_tables([ROW, SAMPLING], [])
+    heads = [part.heads for part in tables]
     assert "ms/batch" in heads[0] and "compute" in heads[1]
     assert all("until" in head for head in heads)
 
 
-def test_remarks_name_failures_cut_epochs_and_who_vouches_for_itself():
-    found = remarks([ROW, FAILED])
-    assert "x: crash: died" in found
-    assert any("max_batches" in r for r in found)
+def test_remarks_name_failures_cut_epochs_and_unverified_systems():
+    texts = remarks([ROW, FAILED])
+    assert "x: crash: died" in texts
+    assert any("max_batches" in r for r in texts)
     elsewhere = remarks([ROW, {**FAILED, "dataset": "e", "verified": False}])
     assert "x (unverified) (e): crash: died" in elsewhere
     assert any(r.startswith("unverified: ") for r in elsewhere)
@@ -129,7 +129,7 @@ def test_units():
     assert (seconds(630.0), seconds(9000.0)) == ("10 min", "2.5 h")
 
 
-def test_narrow_tables_hold_everything_in_eighty_columns():
+def test_narrow_tables_fit_into_eighty_columns():
     reference = {**ROW, "id": "r", "system": "baseline", "work_class": "", "verdict": "reference"}
     system = {**ROW, "system": "pyg-native-sampler", "stand_in_for": "pyg", "verdict": "slower",
               "work_class": "equivalent", "ratio": 10.5, "ratio_ci_low": 10.4,
@@ -144,7 +144,7 @@ def test_narrow_tables_hold_everything_in_eighty_columns():
     assert text.count("10.50x [10.40, 10.60]") == 2
 
 
-def test_stages_are_summed_over_hops_and_what_is_unknown_stays_empty():
+def test_stages_are_summed_over_hops_and_unknown_ones_are_empty():
     assert sample_tables.stage_time(STAGES[:3], "pick") == 2e-5 + 3e-5
     assert sample_tables.stage_time(STAGES[:3], "id_map") is None
     first, second = show([sample_tables.stages_table(STAGES)]).splitlines()[2:4]
@@ -152,7 +152,7 @@ def test_stages_are_summed_over_hops_and_what_is_unknown_stays_empty():
     assert second.split() == ["dgl", "9.00", "ms"]
 
 
-def test_kernels_say_what_is_unknown():
+def test_unknown_values_of_kernels_are_named():
     text = show([sample_tables.kernels_table(KERNELS)])
     assert "pick_kernel " in text and text.count("unknown") == 2 and "int const" not in text
 
@@ -163,7 +163,7 @@ def test_names_of_kernels_leave_room_for_the_numbers():
     assert "sm80_xmma_gemm_f32f32_f32f32_f32f32_f..." in text
 
 
-def test_couples_are_sentences_with_what_varies():
+def test_pairs_are_sentences_with_varying_settings():
     couple = {
         "first": "dgl", "second": "baseline sampler=fused-map", "dataset": "d", "fanouts": "2/2",
         "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "pairs": 7,
@@ -177,7 +177,7 @@ def test_couples_are_sentences_with_what_varies():
     ]
 
 
-def test_what_different_work_is_worth():
+def test_remark_quantifies_different_work():
     couple = {
         "first": "baseline sampler.frontier=cumulative", "second": "baseline sampler.frontier=new",
         "pair": "a-b", "dataset": "d", "ratio": 1.25, "ratio_ci_low": 1.0, "ratio_ci_high": 1.2,
@@ -195,26 +195,26 @@ def test_what_different_work_is_worth():
     assert ["the second has" in t for t in ratio_lines([alike], [first])] == [False]
 
 
-def test_a_reference_of_a_systems_own_is_told_once():
+def test_special_reference_is_named_once():
     rows = [{**ROW, "id": i, "system": s, "reference": "baseline sampler.frontier=new"}
             for i, s in (("a", "pyg"), ("b", "pyg-native-sampler"))]  # fmt: skip
-    told = remarks([*rows, {**ROW, "id": "c", "reference": "baseline"}])
-    assert "pyg, pyg-native-sampler: compared with baseline sampler.frontier=new" in told
-    assert sum("compared with" in line for line in told) == 1
+    text = remarks([*rows, {**ROW, "id": "c", "reference": "baseline"}])
+    assert "pyg, pyg-native-sampler: compared with baseline sampler.frontier=new" in text
+    assert sum("compared with" in line for line in text) == 1
 
 
-def test_versions_of_another_environment_are_told_where_they_differ():
+def test_differing_versions_of_another_environment_are_named():
     here = {**ROW, "id": "a", "system": "dgl", "env": "", "reference": "dgl", "reference_id": "a",
             "versions": "dgl 1.1.3, torch 2.13.0+cpu, python 3.11.7"}  # fmt: skip
     there = {**here, "id": "b", "env": "old", "versions": "dgl 1.1.2, python 3.11.7"}
     equal = {**here, "id": "c", "env": "same"}
-    told = remarks([here, there, equal])
-    assert "dgl env=old, dgl env=same: compared with dgl" in told
-    assert "dgl env=old has dgl 1.1.2 (not 1.1.3), torch none (not 2.13.0+cpu)" in told
-    assert "dgl env=same has the same versions of all that ran" in told
+    text = remarks([here, there, equal])
+    assert "dgl env=old, dgl env=same: compared with dgl" in text
+    assert "dgl env=old has dgl 1.1.2 (not 1.1.3), torch none (not 2.13.0+cpu)" in text
+    assert "dgl env=same has the same versions of all that ran" in text
 
 
-def test_what_stores_had_already_is_told_beside_their_times():
+def test_hits_and_loaded_rows_are_shown_with_the_times():
     reads = {**ROW, "until": "memory_io", "model": "", "work_class": "identical"}
     known = [
         metrics.metric("p", "features", metrics.HIT_RATIO, 0.25),
@@ -222,14 +222,14 @@ def test_what_stores_had_already_is_told_beside_their_times():
         metrics.metric("p", "features", FEATURE_BYTES, 900, where="host"),
         metrics.metric("p", "order", MATCH_DEGREE, 0.714),
     ]
-    told = show(main_tables([reads], known))
-    assert "hits" in told and "25.0%" in told and "75.0%" in told and "71.4%" in told
+    text = show(main_tables([reads], known))
+    assert "hits" in text and "25.0%" in text and "75.0%" in text and "71.4%" in text
     plain = show(main_tables([reads], [known[2]]))
     assert not any(head in plain for head in ("hits", "match degree", "rows loaded"))
 
 
-def test_what_stores_take_of_memory_is_told_beside_their_times():
-    """A window's rows wherever they are held, the whole peak on a GPU alone."""
+def test_memory_of_stores_is_shown_with_the_times():
+    """A window's rows in any memory, the peak only on a GPU."""
     reads = {**ROW, "until": "memory_io", "model": "", "work_class": "identical"}
     known = [
         metrics.metric("p", "features", WINDOW_BYTES, 2_345_600_000),

@@ -16,7 +16,7 @@ from gnnbench.core.units import (
 
 
 @pytest.mark.parametrize(
-    ("found", "shown"),
+    ("ratio", "shown"),
     [
         ((None, None, None), ""),
         ((1.319, None, None), "1.32x"),
@@ -28,8 +28,8 @@ from gnnbench.core.units import (
         ((0.0, 0.0, 0.0), "0.00x [0.00, 0.00]"),
     ],
 )
-def test_ratios(found, shown):
-    assert times(*found) == shown
+def test_ratios(ratio, shown):
+    assert times(*ratio) == shown
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_half_widths(low, high, shown):
     assert half_width({"judged_s": 1.0, "ci_low_s": low, "ci_high_s": high}) == shown
 
 
-def test_counts_are_told_in_few_signs():
+def test_counts_are_shown_with_a_suffix():
     read = {None: "", 0: "0", 999: "999", 1000: "1.0 k", 196_615: "197 k", 2_449_029: "2.4 M",
             99_950_000: "100.0 M", 1_615_685_872: "1.6 G"}  # fmt: skip
     assert {n: count(n) for n in read} == read
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("values", "expected"),
     [
         ([0.00701, 0.000546], ["7.01 ms", "0.546 ms"]),
         ([1.39, 0.467, 0.0], ["1.39 s", "0.467 s", "0 s"]),
@@ -55,13 +55,13 @@ def test_counts_are_told_in_few_signs():
         ([], []),
     ],
 )
-def test_times_of_a_column_have_one_unit(found, told):
-    assert one_unit([Time(value) for value in found]) == told
+def test_times_of_a_column_have_one_unit(values, expected):
+    assert one_unit([Time(value) for value in values]) == expected
 
 
-def test_a_time_has_the_digits_that_it_is_worth_and_what_stands_behind_it():
-    found = one_unit([Time(0.6672, digits=2), Time(1.409, note="(0.8)")])
-    assert found == ["0.67 s", "1.41 s (0.8)"]
+def test_time_has_significant_digits_and_a_note():
+    texts = one_unit([Time(0.6672, digits=2), Time(1.409, note="(0.8)")])
+    assert texts == ["0.67 s", "1.41 s (0.8)"]
 
 
 def test_digits_that_count_without_an_exponent():
@@ -70,14 +70,14 @@ def test_digits_that_count_without_an_exponent():
     assert {n: significant(n) for n in read} == read
 
 
-def test_one_of_a_kind_is_told_as_one():
+def test_one_is_singular():
     assert [plural(n, "pair") for n in (0, 1, 2)] == ["0 pairs", "1 pair", "2 pairs"]
     assert [plural(n, "batch") for n in (1, 4)] == ["1 batch", "4 batches"]
 
 
 def test_sentences_are_wrapped_between_words_and_never_within_an_interval():
-    told = "fastest: b, 1.50x [1.40, 1.60] as fast as results/a-long/path/of/a/run"
-    assert wrapped(told, 25) == (
+    sentence = "fastest: b, 1.50x [1.40, 1.60] as fast as results/a-long/path/of/a/run"
+    assert wrapped(sentence, 25) == (
         "fastest: b, 1.50x\n  [1.40, 1.60] as fast as\n  results/a-long/path/of/a/run"
     )
     assert wrapped("short", 25) == "short"

@@ -26,7 +26,7 @@ def metric(number, name, value, where="", low=None, high=None):
     }  # fmt: skip
 
 
-def told(number, rate, copied, where="host", requests=(8.0, 8.0, 8.0)):
+def gather(number, rate, copied, where="host", requests=(8.0, 8.0, 8.0)):
     ways = zip(("naive", "aligned", "lines"), requests, strict=True)
     return [
         metric(number, "row_rate", rate * 1e9, low=0.9e9 * rate, high=1.1e9 * rate),
@@ -52,8 +52,9 @@ def test_rates_and_requests_by_the_width_of_rows(run):
     """Fig. 8: tables of a size, another width; copies stand as a line of their own."""
     cells = [cell(1), cell(2, "dgl"), cell(3, **WIDER), cell(4, "dgl", **WIDER)]
     metrics = [
-        *told(1, 4.0, 5.0), *told(2, 3.0, 5.0), *told(3, 3.5, 5.2, requests=(16.8, 10.4, 9.0)),
-        *told(4, 2.5, 5.4, requests=(16.8, 10.4, 9.0)),
+        *gather(1, 4.0, 5.0), *gather(2, 3.0, 5.0),
+        *gather(3, 3.5, 5.2, requests=(16.8, 10.4, 9.0)),
+        *gather(4, 2.5, 5.4, requests=(16.8, 10.4, 9.0)),
     ]  # fmt: skip
     rates, requests = bandwidth.figure(run(cells, metrics)).axes
     assert rates.get_title() == "cpu, table of 1 GB, 1/8 a gather"
@@ -73,7 +74,7 @@ def test_rates_and_requests_by_the_width_of_rows(run):
 def test_rates_by_the_number_of_rows_and_by_the_size_of_the_table(run):
     larger = {"dataset": "rows@8Mx256", "nodes": 8_000_000}
     cells = [cell(1), cell(2, batch_size=1000), cell(3, **larger)]
-    metrics = [*told(1, 4.0, 5.0), *told(2, 2.0, 5.0), *told(3, 3.0, 5.0)]
+    metrics = [*gather(1, 4.0, 5.0), *gather(2, 2.0, 5.0), *gather(3, 3.0, 5.0)]
     by_rows, by_table = bandwidth.figure(run(cells, metrics)).axes
     assert by_rows.get_title() == "cpu, rows of 1024 B, table of 1 GB"
     assert lines(by_rows)["baseline"] == ([1000, 125_000], [2.0, 4.0])
@@ -82,11 +83,11 @@ def test_rates_by_the_number_of_rows_and_by_the_size_of_the_table(run):
     assert lines(by_table)["baseline"] == ([1.0, 8.2], [4.0, 3.0])
 
 
-def test_what_stands_alone_has_bars(run):
+def test_gathers_outside_any_sweep_have_bars(run):
     cells = [cell(n, store, device="cuda") for n, store in enumerate(["host", "uva", "gpu"])]
     metrics = [
-        *told(0, 20.0, 55.0, "host_copy"), *told(1, 50.0, 55.2, "zero_copy"),
-        *told(2, 1500.0, 2000.0, "device"),
+        *gather(0, 20.0, 55.0, "host_copy"), *gather(1, 50.0, 55.2, "zero_copy"),
+        *gather(2, 1500.0, 2000.0, "device"),
     ]  # fmt: skip
     link, memory = bandwidth.figure(run(cells, metrics)).axes
     what = "rows of 1024 B, table of 1 GB, 125,000 a gather"
@@ -99,22 +100,22 @@ def test_what_stands_alone_has_bars(run):
     assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
 
 
-def test_a_rate_in_doubt_is_marked(run):
+def test_unreliable_rate_is_marked(run):
     cells = [cell(0, "host"), cell(1, "dgl", doubtful="busy")]
-    figure = bandwidth.figure(run(cells, [*told(0, 20.0, 55.0), *told(1, 50.0, 55.0)]))
+    figure = bandwidth.figure(run(cells, [*gather(0, 20.0, 55.0), *gather(1, 50.0, 55.0)]))
     assert [t.get_text() for t in figure.axes[0].texts] == ["20", "50 (?)"]
     assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
 
 
 def test_rates_by_the_share_of_the_multiprocessors(run):
-    """Fig. 10: all of them are a level line beside those of so many."""
+    """Fig. 10: no limit is a horizontal line."""
     cells = [
         cell(n, device="cuda", recipe=json.dumps({
             "features": {"name": "uva"}, "schedule": {"name": "prefetch", "sms": sms},
         }))
         for n, sms in enumerate([0, 16, 8])
     ]  # fmt: skip
-    metrics = [m for n, r in enumerate([50.0, 48.0, 30.0]) for m in told(n, r, 55.0, "zero_copy")]
+    metrics = [m for n, r in enumerate([50.0, 48.0, 30.0]) for m in gather(n, r, 55.0, "zero_copy")]
     (ax,) = bandwidth.figure(run(cells, metrics)).axes
     assert ax.get_xlabel() == "multiprocessors of a green context"
     assert lines(ax) == {
@@ -142,7 +143,7 @@ def test_rates_by_either_budget_of_multiprocessors(run):
         budgeted(3, "naive", sms=8), budgeted(4), budgeted(5, blocks=1), budgeted(6, blocks=64),
     ]  # fmt: skip
     rates = [53.0, 40.0, 50.0, 20.0, 52.0, 7.0, 51.0]
-    metrics = [m for n, rate in enumerate(rates) for m in told(n, rate, 55.0, "zero_copy")]
+    metrics = [m for n, rate in enumerate(rates) for m in gather(n, rate, 55.0, "zero_copy")]
     context, grid = bandwidth.figure(run(cells, metrics)).axes
     assert context.get_xlabel() == "multiprocessors of a green context"
     assert lines(context) == {
@@ -159,8 +160,8 @@ def test_rates_by_either_budget_of_multiprocessors(run):
     }
 
 
-def test_a_grid_below_other_stores_beside_stores_without_one(run):
-    """The setting is found at its depth; what is not swept has bars."""
+def test_grid_budget_is_recognised_inside_other_stores(run):
+    """An option is recognised at any depth; gathers outside a sweep are bars."""
     cells = [
         cell(n, device="cuda", recipe=json.dumps({
             "features": {"name": "match", "table": {"name": "uva", "blocks": blocks}},
@@ -168,19 +169,19 @@ def test_a_grid_below_other_stores_beside_stores_without_one(run):
         for n, blocks in enumerate([2, 4])
     ]  # fmt: skip
     cells.append(cell(2, "dgl", device="cuda"))
-    metrics = [m for n, r in enumerate([20.0, 40.0, 48.0]) for m in told(n, r, 55.0, "zero_copy")]
+    metrics = [m for n, r in enumerate([20.0, 40.0, 48.0]) for m in gather(n, r, 55.0, "zero_copy")]
     grid, bars = bandwidth.figure(run(cells, metrics)).axes
     assert lines(grid)["baseline"] == ([2, 4], [20.0, 40.0])
     assert [p.get_height() for p in bars.patches] == pytest.approx([48.0])
 
 
-def test_both_budgets_at_once_are_lines_of_one_another(run):
+def test_two_budgets_in_one_run_have_a_panel_each(run):
     cells = [
         budgeted(2 * n + m, blocks=blocks, sms=sms)
         for n, blocks in enumerate([4, 16])
         for m, sms in enumerate([8, 16])
     ]
-    metrics = [m for n in range(4) for m in told(n, 30.0 + n, 55.0, "zero_copy")]
+    metrics = [m for n in range(4) for m in gather(n, 30.0 + n, 55.0, "zero_copy")]
     context, grid = bandwidth.figure(run(cells, metrics)).axes
     assert lines(context).keys() == {
         "baseline features.blocks=4", "baseline features.blocks=16", "copy over the link",
@@ -190,24 +191,26 @@ def test_both_budgets_at_once_are_lines_of_one_another(run):
 
 def test_devices_have_panels_of_their_own(run):
     cells = [cell(1), cell(2, device="cuda")]
-    figure = bandwidth.figure(run(cells, [*told(1, 4.0, 5.0), *told(2, 20.0, 55.0, "host_copy")]))
+    figure = bandwidth.figure(
+        run(cells, [*gather(1, 4.0, 5.0), *gather(2, 20.0, 55.0, "host_copy")])
+    )
     assert [ax.get_title().partition(",")[0] for ax in figure.axes] == ["cpu", "cuda"]
 
 
 def test_incorrect_rates_and_rates_without_a_copy_are_not_drawn(run, tmp_path):
     cells = [cell(1, status="incorrect"), cell(2, "dgl")]
-    found = run(cells, [*told(1, 9.0, 5.0), metric(2, "row_rate", 3e9)])
-    assert bandwidth.figure(found) is None
+    without_rate = run(cells, [*gather(1, 9.0, 5.0), metric(2, "row_rate", 3e9)])
+    assert bandwidth.figure(without_rate) is None
     assert draw(tmp_path, ["bandwidth"]) == []
 
 
-def test_it_is_drawn_as_files(run, tmp_path):
-    run([cell(1), cell(2, **WIDER)], [*told(1, 4.0, 5.0), *told(2, 3.0, 5.0)])
+def test_figure_is_written_as_files(run, tmp_path):
+    run([cell(1), cell(2, **WIDER)], [*gather(1, 4.0, 5.0), *gather(2, 3.0, 5.0)])
     assert [p.name for p in draw(tmp_path, ["bandwidth"])] == ["bandwidth.png", "bandwidth.svg"]
 
 
-def test_labels_that_would_lie_upon_one_another_are_left_out():
-    """Rows of 1024 to 1044 bytes beside one of 480: the axis has room for two of them."""
+def test_overlapping_tick_labels_are_left_out():
+    """Rows of 1024 to 1044 bytes and one of 480: the axis has room for two of them."""
     figure, ax = plt.subplots()
     bandwidth._scale(ax, [480, 1024, 1028, 1032, 1044])
     assert [t.get_text() for t in ax.get_xticklabels()] == ["480", "1,024", "", "", ""]

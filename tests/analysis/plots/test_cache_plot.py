@@ -40,9 +40,9 @@ def curve(number, policy, *hits):
 
 @pytest.fixture
 def run(tmp_path):
-    def make(cells, told=(), curves=()):
+    def make(cells, metrics=(), curves=()):
         writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, told)
+        writer.write_csv(tmp_path / "metrics.csv", METRICS, metrics)
         writer.write_csv(tmp_path / "curves.csv", CURVES, curves)
         return reader.read(tmp_path)
 
@@ -61,12 +61,12 @@ def shown(ax):
     return lines, marks
 
 
-def test_lines_are_the_traces_and_marks_what_was_measured(run):
+def test_lines_are_traces_and_marks_are_measured(run):
     cells = [
         cell(0, "", 0), cell(1, "degree", 0.5), cell(2, "presc#1", 0.5), cell(3, "presc#1", 0.1),
         cell(4, "degree", 0.1, status="incorrect"), cell(5, "degree", 0.2, status="crash"),
     ]  # fmt: skip
-    told = [
+    values = [
         *metrics(1, 0.6, cache=99.0, host=12e6), *metrics(2, 0.8, cache=9.0, zero_copy=8e6),
         *metrics(3, 0.3, host=4e6, peer=4e6), *metrics(4, 0.9, host=1.0),
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_lines_are_the_traces_and_marks_what_was_measured(run):
         *curve(2, "presc#1", 0, 0.79, 1), *curve(3, "presc#1", 0, 0.79, 1),
         *curve(2, "sieve", 0, 0.5, 0.9),
     ]  # fmt: skip
-    figure = cache.figure(run(cells, told, curves))
+    figure = cache.figure(run(cells, values, curves))
     hits, missed, times = figure.axes
     lines, marks = shown(hits)
     assert lines == {
@@ -103,12 +103,12 @@ def test_a_cache_behind_a_store_has_lines_of_its_own(run):
         cell(3, "", 0, recipe=json.dumps(features_of("match", "presc#1", 0.5)),
              memory_io_time_s=1.0),
     ]  # fmt: skip
-    told = [
+    values = [
         *metrics(1, 0.7, cache=9.0, host=8e6),
         *metrics(3, 0.2, cache=9.0, reused=5e9, host=4e6),
     ]
     curves = [*curve(1, "presc#1", 0, 0.7, 1), *curve(3, "presc#1", 0, 0.2, 0.3)]
-    hits, missed, times = cache.figure(run(cells, told, curves)).axes
+    hits, missed, times = cache.figure(run(cells, values, curves)).axes
     lines, marks = shown(hits)
     behind = "presc#1 behind match, greedy order"
     assert lines == {"presc#1": [0, 70, 100], behind: [0, 20, 30]}
@@ -118,16 +118,16 @@ def test_a_cache_behind_a_store_has_lines_of_its_own(run):
     assert seen == {"presc#1": [3, 2], behind: [1], "tsota features=host": [4, 4]}
 
 
-def test_a_derived_ratio_is_where_it_was_measured_to_be(run):
-    told = [
+def test_derived_ratio_is_taken_from_the_metrics(run):
+    values = [
         *metrics(1, 0.5), {"id": "1", "stage": "features", "name": "cache_ratio", "value": 0.3},
     ]  # fmt: skip
     cells = [cell(1, "degree", "auto"), cell(2, "degree", "auto")]  # the other was not measured
-    hits = cache.figure(run(cells, told)).axes[0]
+    hits = cache.figure(run(cells, values)).axes[0]
     assert [m[:2] for m in shown(hits)[1]] == [(30, 50)]
 
 
-def test_three_panels_for_each_graph_and_way_to_draw(run):
+def test_each_graph_and_sampling_setting_has_three_panels(run):
     cells = [cell(1, "degree", 0.1), cell(2, "degree", 0.1, dataset="e"),
              cell(3, "degree", 0.1, pick="reservoir")]  # fmt: skip
     titles = [ax.get_title() for ax in cache.figure(run(cells)).axes]
@@ -139,7 +139,7 @@ def test_three_panels_for_each_graph_and_way_to_draw(run):
     )
 
 
-def test_a_time_in_doubt_is_marked(run):
+def test_unreliable_time_is_marked(run):
     cells = [cell(1, "degree", 0.2, memory_io_time_s=0.5, doubtful="busy")]
     figure = cache.figure(run(cells, metrics(1, 0.5)))
     assert [(t.get_text(), t.xy) for t in figure.axes[2].texts] == [("(?)", (20.0, 0.5))]

@@ -18,21 +18,21 @@ def cell(name, system="baseline", dataset="d", **values):
     }  # fmt: skip
 
 
-def points(name, life, *told):
+def points(name, trial, *values):
     """Rows of (seconds, validation, test)."""
     return [
         {
-            "id": name, "cell": name, "pair": "p", "life": life, "epoch": epoch, "loss": 1.0,
+            "id": name, "cell": name, "pair": "p", "life": trial, "epoch": epoch, "loss": 1.0,
             "elapsed_s": seconds, "val_accuracy": val, "test_accuracy": test,
         }
-        for epoch, (seconds, val, test) in enumerate(told, start=1)
+        for epoch, (seconds, val, test) in enumerate(values, start=1)
     ]  # fmt: skip
 
 
 @pytest.fixture
 def drawn(run, tmp_path):
-    def make(cells, found, metrics=()):
-        writer.write_csv(tmp_path / "convergence.csv", CONVERGENCE, found)
+    def make(cells, epochs, metrics=()):
+        writer.write_csv(tmp_path / "convergence.csv", CONVERGENCE, epochs)
         return convergence.figure(run(cells, list(metrics)))
 
     return make
@@ -42,13 +42,13 @@ FIRST = points("a", 0, (1.0, 0.2, 0.1), (2.0, 0.6, 0.5))
 SECOND = points("a", 1, (3.0, 0.4, 0.3), (5.0, 0.8, 0.9), (6.0, 0.9, 0.9))
 
 
-def test_means_over_lives_by_epoch_and_by_second(drawn):
+def test_means_over_trials_by_epoch_and_by_second(drawn):
     stated = m.metric("a", m.LEARNING, m.REACHED, 0.5, where="0.75")
     by_epoch, by_second = drawn([cell("a")], [*FIRST, *SECOND], [stated]).axes
     for ax, places in ((by_epoch, [1, 2]), (by_second, [2.0, 3.5])):
         val, test, line = ax.lines
         assert list(val.get_xdata()) == list(test.get_xdata()) == pytest.approx(places)
-        assert list(val.get_ydata()) == pytest.approx([0.3, 0.7])  # as far as both lives go
+        assert list(val.get_ydata()) == pytest.approx([0.3, 0.7])  # epochs of both trials
         assert list(test.get_ydata()) == pytest.approx([0.2, 0.7])
         assert list(line.get_ydata()) == [0.75, 0.75]
         band = ax.collections[0].get_paths()[0].vertices[:, 1]
@@ -59,13 +59,13 @@ def test_means_over_lives_by_epoch_and_by_second(drawn):
 
 def test_systems_share_panels_and_graphs_have_their_own(drawn):
     cells = [cell("a"), cell("b", "dgl"), cell("c", dataset="e"), cell("x", status="incorrect")]
-    found = [*FIRST, *points("b", 0, (1.0, 0.5, 0.5)), *points("c", 0, (1.0, 0.5, 0.5))]
-    axes = drawn(cells, [*found, *points("x", 0, (1.0, 0.5, 0.5))]).axes
+    epochs = [*FIRST, *points("b", 0, (1.0, 0.5, 0.5)), *points("c", 0, (1.0, 0.5, 0.5))]
+    axes = drawn(cells, [*epochs, *points("x", 0, (1.0, 0.5, 0.5))]).axes
     assert [ax.get_title() for ax in axes] == ["d, gcn, all"] * 2 + ["e, gcn, all"] * 2
     assert [t.get_text() for t in axes[0].get_legend().get_texts()] == ["baseline", "dgl"]
     assert [len(ax.lines) for ax in axes] == [4, 4, 2, 2]
 
 
-def test_where_nothing_was_evaluated_nothing_is_drawn(run, tmp_path):
+def test_runs_without_evaluation_have_no_figure(run, tmp_path):
     assert convergence.figure(run([cell("a")], [])) is None
     assert draw(tmp_path, ["convergence"]) == []

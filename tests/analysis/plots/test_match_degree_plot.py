@@ -58,13 +58,13 @@ def test_a_panel_per_dataset(run):
     assert titles == ["d, 15/10/5, batch 80", "e, 15/10/5, batch 80"]
 
 
-def test_without_a_match_degree_nothing_is_drawn(run, tmp_path):
-    found = run([cell(1, "host")], METRIC_ROWS[:1])
-    assert match_degree.figure(found) is None
+def test_runs_without_match_degree_have_no_figure(run, tmp_path):
+    without_degree = run([cell(1, "host")], METRIC_ROWS[:1])
+    assert match_degree.figure(without_degree) is None
     assert draw(tmp_path, ["match_degree"]) == []
 
 
-def test_a_full_disk_is_told_in_a_sentence(run, tmp_path, monkeypatch):
+def test_full_disk_is_reported_in_a_sentence(run, tmp_path, monkeypatch):
     run([cell(1, "host"), cell(2, "match")], METRIC_ROWS)
 
     def full(*_, **__):

@@ -19,7 +19,7 @@ def cell(name, store="uva", device="cuda", **values):
     }  # fmt: skip
 
 
-def held(name, on_host=0, **mebibytes):
+def sizes(name, on_host=0, **mebibytes):
     rows = [m.metric(name, c, MEMORY_BYTES, size * MIB) for c, size in mebibytes.items()]
     rows.append(m.metric(name, m.EPOCH, MEMORY_BYTES, sum(mebibytes.values()) * MIB))
     return rows + [m.metric(name, "features", MEMORY_BYTES, on_host * MIB, where="held")] * bool(
@@ -41,8 +41,8 @@ def bars(ax):
 def test_components_are_stacked_up_to_the_peak(run):
     cells = [cell("a"), cell("b", "match"), cell("c", "gpu", status="oom_gpu")]
     rows = [
-        *held("a", topology=3, rows=2, blocks=1, other=4, on_host=2048),
-        *held("b", topology=3, rows=2, features=5, unheard_of=1, other=1),
+        *sizes("a", topology=3, rows=2, blocks=1, other=4, on_host=2048),
+        *sizes("b", topology=3, rows=2, features=5, unheard_of=1, other=1),
     ]
     figure = memory.figure(run(cells, rows))
     (ax,) = figure.axes
@@ -53,25 +53,25 @@ def test_components_are_stacked_up_to_the_peak(run):
     assert [t.get_text() for t in ax.texts] == [
         "10 MiB\n+ 2 GiB on the host", "12 MiB", "no result: oom_gpu",
     ]  # fmt: skip
-    told = [t.get_text() for t in figure.legends[0].get_texts()]
-    assert [t.split(":")[0] for t in told] == [
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert [t.split(":")[0] for t in texts] == [
         "topology", "features", "blocks of the batch", "feature rows of the batch", "other",
     ]  # fmt: skip
 
 
-def test_what_a_process_has_from_the_start_is_written(run):
-    figure = memory.figure(run([cell("a", device="cpu")], held("a", process=300, rows=2, other=1)))
+def test_memory_before_set_up_is_written_above_the_bar(run):
+    figure = memory.figure(run([cell("a", device="cpu")], sizes("a", process=300, rows=2, other=1)))
     (ax,) = figure.axes
     assert bars(ax) == {0: [(0, 2), (2, 1)]}
     assert [t.get_text() for t in ax.texts] == ["3 MiB\n+ 300 MiB process"]
 
 
-def test_a_cell_in_doubt_is_marked(run):
-    figure = memory.figure(run([cell("a", doubtful="busy")], held("a", rows=2)))
+def test_unreliable_cell_is_marked(run):
+    figure = memory.figure(run([cell("a", doubtful="busy")], sizes("a", rows=2)))
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["baseline (?)"]
     assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
 
 
-def test_without_a_look_at_memory_nothing_is_drawn(run, tmp_path):
+def test_runs_without_memory_metrics_have_no_figure(run, tmp_path):
     assert memory.figure(run([cell("a")], [m.metric("a", m.EPOCH, m.WALL, 1.0)])) is None
     assert draw(tmp_path, ["memory"]) == []

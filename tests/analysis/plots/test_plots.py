@@ -1,4 +1,4 @@
-"""Figures are judged by what stands in the SVG's text and by the artists, not by pixels."""
+"""Tests read texts of the SVG and artists, not pixels."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def cell(system, **values):
 
 
 def alone(row):
-    found = [m.metric(row["id"], phase, m.ALONE, time) for phase, time in ALONE.items()]
-    return [*found, {**m.metric(row["id"], m.EPOCH, m.WALL, 0.0), **WALL}]
+    phases = [m.metric(row["id"], phase, m.ALONE, time) for phase, time in ALONE.items()]
+    return [*phases, {**m.metric(row["id"], m.EPOCH, m.WALL, 0.0), **WALL}]
 
 
 ROWS = [
@@ -77,7 +77,7 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     assert figure.get_supxlabel() == ""  # the place where the legend is
 
 
-def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
+def test_long_interval_is_cut_off_with_an_arrow(tmp_path):
     rows = [cell("baseline", **TIMES), cell("dgl", **TIMES, verdict="unclear")]
     folder = write(tmp_path, rows, [])
     metrics = (folder / "metrics.csv").read_text()
@@ -101,7 +101,7 @@ def drawn_as(tmp_path, walls):
 
 
 @pytest.mark.parametrize("walls,longest", [([1.0, 0.5, 20.0], 1.0), ([30.0, 1.0, 0.5, 20.0], 1.0)])
-def test_a_bar_that_would_hide_the_others_is_cut_off_and_its_time_told(tmp_path, walls, longest):
+def test_much_longer_bar_is_cut_off_and_labelled_with_its_time(tmp_path, walls, longest):
     ax, words = drawn_as(tmp_path, walls)
     assert [b.get_width() for b in ax.patches] == [min(w, longest) for w in walls]
     cut = [w for w in walls if w > longest]
@@ -114,22 +114,22 @@ def test_a_bar_that_would_hide_the_others_is_cut_off_and_its_time_told(tmp_path,
 
 
 @pytest.mark.parametrize("walls", [[1.0, 20.0], [1.0, 3.0, 9.0], [20.0], [1.0, 20.0, 20.0]])
-def test_half_of_the_bars_at_least_and_those_not_far_apart_are_drawn_whole(tmp_path, walls):
+def test_at_least_half_of_the_bars_are_drawn_whole(tmp_path, walls):
     ax, words = drawn_as(tmp_path, walls)
     cut = walls == [1.0, 20.0]
     assert [b.get_width() for b in ax.patches] == ([1.0, 1.0] if cut else walls)
     assert ("bar cut off" in words[-1]) == cut
 
 
-@pytest.mark.parametrize(("told", "room"), [({"ratio": None}, 1.05), ({"ratio": 2.0}, 1.7)])
-def test_bars_have_the_room_where_nothing_is_said_of_any(tmp_path, told, room):
-    rows = [cell(name, **{**TIMES, **told}) for name in ("baseline", "dgl")]
+@pytest.mark.parametrize(("ratio", "room"), [({"ratio": None}, 1.05), ({"ratio": 2.0}, 1.7)])
+def test_bars_without_captions_fill_the_panel(tmp_path, ratio, room):
+    rows = [cell(name, **{**TIMES, **ratio}) for name in ("baseline", "dgl")]
     (ax,) = breakdown.figure(reader.read(write(tmp_path, rows, []))).axes
-    assert any(t.get_text() for t in ax.texts) == (told["ratio"] is not None)
+    assert any(t.get_text() for t in ax.texts) == (ratio["ratio"] is not None)
     assert ax.get_xlim()[1] == pytest.approx(4.5 * room)
 
 
-def test_a_doubtful_interval_stretches_no_axis(tmp_path):
+def test_unreliable_interval_does_not_extend_the_axis(tmp_path):
     rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, "status": "unstable"})]
     folder = write(tmp_path, rows, [])
     metrics = (folder / "metrics.csv").read_text()
@@ -177,7 +177,7 @@ def test_without_any_row_there_is_no_figure(tmp_path):
     assert draw(tmp_path) == []
 
 
-def test_when_nothing_could_run_the_failures_are_drawn(tmp_path):
+def test_failures_are_drawn_if_nothing_could_run(tmp_path):
     writer.write_csv(tmp_path / "cells.csv", CELLS, [ROWS[2]])
     assert [p.name for p in draw(tmp_path)] == ["breakdown.png", "breakdown.svg"]
 
@@ -199,7 +199,7 @@ def legend_of(figure):
     return [t.get_text() for t in figure.legends[0].get_texts()]
 
 
-def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
+def test_unreliable_row_is_marked_as_in_the_table(folder):
     figure = breakdown.figure(reader.read(folder))
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
@@ -207,7 +207,7 @@ def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
 
 
 @pytest.mark.parametrize("values", [{"status": "unstable"}, {"doubtful": "spun"}])
-def test_bars_of_a_time_in_doubt_are_pale_and_others_are_not(tmp_path, values):
+def test_only_bars_of_unreliable_rows_are_pale(tmp_path, values):
     rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, **values})]
     figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
     (ax,) = figure.axes
@@ -224,7 +224,7 @@ def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
     assert legend_of(figure) == []
 
 
-def test_a_time_whose_phases_nobody_told_has_a_bar_below_its_marker(tmp_path):
+def test_time_without_phases_has_a_plain_bar(tmp_path):
     folder = write(tmp_path, [cell("baseline", **TIMES)], [])
     (folder / "metrics.csv").unlink()
     figure = breakdown.figure(reader.read(folder))
@@ -250,7 +250,7 @@ def test_the_legend_has_only_the_phases_that_are_drawn(tmp_path):
         (["products~twin@0.02"], ["products~twin@0.02"]),
     ],
 )
-def test_a_graph_that_is_a_file_is_told_by_its_name(tmp_path, paths, short):
+def test_graph_file_is_labelled_with_its_name(tmp_path, paths, short):
     rows = [cell("baseline", **{**TIMES, "id": path, "dataset": path}) for path in paths]
     run = style.short_names(reader.read(write(tmp_path, rows, [])))
     figure = breakdown.figure(run)
@@ -274,7 +274,7 @@ def test_epochs_are_counted_in_whole_numbers(tmp_path):
     "count,width,most,columns",
     [(5, 4.0, 3, 3), (2, 4.0, 3, 2), (5, 20.0, 3, 2), (5, 40.0, 3, 1), (5, 90.0, 3, 1)],
 )
-def test_panels_are_no_wider_together_than_can_be_looked_at(count, width, most, columns):
+def test_rows_of_panels_have_a_maximum_width(count, width, most, columns):
     figure, axes = style.panels(count, width, most)
     assert len(axes) == count
     assert axes[0].get_subplotspec().get_gridspec().ncols == columns

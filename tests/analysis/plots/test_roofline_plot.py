@@ -73,17 +73,17 @@ def marks(ax):
     }  # fmt: skip
 
 
-def test_kernels_stand_at_their_intensity_below_measured_roofs(run):
+def test_kernels_are_drawn_at_their_intensity_below_measured_peaks(run):
     seen = {"memory_intensity": 0.4}
     rows = [*ROOFS, kernel(1, **seen), kernel(1, "backward", 2.0), kernel(1, "backward, kept", 4.0)]
     forward, backward, times = roofline.figure(run([cell(1)], rows)).axes
     assert forward.get_xscale() == forward.get_yscale() == "log"
-    found = lines(forward)
-    assert found.keys() == {"memory, 10 GB/s", "L2, 80 GB/s", "multiply-adds, 100 GFLOP/s"}
+    drawn = lines(forward)
+    assert drawn.keys() == {"memory, 10 GB/s", "L2, 80 GB/s", "multiply-adds, 100 GFLOP/s"}
     # From a quarter of the least intensity to four times the largest; the slope is the bandwidth.
-    xs, ys = found["memory, 10 GB/s"]
+    xs, ys = drawn["memory, 10 GB/s"]
     assert xs == pytest.approx([0.25 / 4, 0.5 * 4]) and ys == pytest.approx([10 * x for x in xs])
-    xs, ys = found["L2, 80 GB/s"]
+    xs, ys = drawn["L2, 80 GB/s"]
     assert xs[-1] == pytest.approx(100 / 80) and ys[-1] == pytest.approx(100)
     assert marks(forward) == {
         ("o", True): (0.25, 3.0), ("o", False): (0.5, 3.0), ("x", False): (0.4, 3.0),
@@ -106,7 +106,7 @@ def test_aggregations_have_colours_layers_and_widths_marks(run):
     assert len(colours) == 2 and len(figure.axes[2].patches) == 4
 
 
-def test_what_is_doubtful_is_marked_and_gathers_have_bars_alone(run):
+def test_unreliable_kernels_are_marked_and_gathers_have_bars_only(run):
     rows = [*ROOFS, kernel(1, doubtful="above"), kernel(1, "", name="gather", layer=0)]
     forward, backward, times = roofline.figure(run([cell(1)], rows)).axes
     assert [t.get_text() for t in forward.texts] == ["(?)"]

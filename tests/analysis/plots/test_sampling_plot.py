@@ -31,7 +31,7 @@ def run(tmp_path):
     return make
 
 
-def test_bars_hold_the_stages_and_a_marker_the_measured_time(run):
+def test_bars_show_stages_and_a_marker_the_measured_time(run):
     stages = [
         {"id": "1", "cell": "x", "stage": stage, "hop": hop, "batches": 20, "host_s": time}
         for stage, hop, time in (("pick", 1, 2e-3), ("pick", 2, 3e-3), ("id_map", 1, 1e-3))
@@ -52,11 +52,11 @@ def test_bars_hold_the_stages_and_a_marker_the_measured_time(run):
     assert any(t.get_text().endswith("2.00x\nequivalent") for t in ax.texts)
 
 
-def test_a_row_in_doubt_is_marked_and_the_legend_has_what_is_drawn(run):
+def test_unreliable_row_is_marked_and_legend_has_only_drawn_parts(run):
     figure = sampling.figure(run([cell(1, "a", 0.5), cell(2, "b", 0.5, doubtful="busy")]))
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()][1] == "baseline\nb (?)"
-    told = [t.get_text() for t in figure.legends[0].get_texts()]
-    assert [t.split(":")[0].partition(" (")[0] for t in told] == [
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert [t.split(":")[0].partition(" (")[0] for t in texts] == [
         "stages not measured", "measured sampling time", "(?), pale",
     ]  # fmt: skip
 
@@ -81,9 +81,9 @@ def test_a_grid_of_batch_sizes_is_lines(run):
     assert list(ax.lines[1].get_ydata()) == pytest.approx([5.12, 10.24, 20.48])
 
 
-def test_nothing_sampled_nothing_drawn(run, tmp_path):
-    found = run([cell(1, "a", None, status="crash", epoch_wall_s=None)])
-    assert sampling.figure(found) is None
+def test_runs_without_sampling_have_no_figure(run, tmp_path):
+    failed = run([cell(1, "a", None, status="crash", epoch_wall_s=None)])
+    assert sampling.figure(failed) is None
     assert draw(tmp_path, ["sampling"]) == []
 
 
@@ -94,7 +94,7 @@ def test_files(run, tmp_path):
     assert re.search("time per batch", svg.read_text())
 
 
-def test_a_sampler_that_never_became_steady_is_told_and_pale(run):
+def test_unstable_sampler_is_named_and_pale(run):
     rows = [cell(1, "a", 0.5), cell(2, "b", 0.5, status="unstable")]
     (ax,) = sampling.figure(run(rows)).axes
     assert [b.get_alpha() for b in ax.patches] == [None, style.PALE]

@@ -21,11 +21,11 @@ def cell(name, system="baseline", **values):
 @pytest.fixture
 def swept(run, tmp_path):
     def make(cells, **sweeps):
-        told = {
+        sweeps = {
             name: [{"values": {axis: v}, "cells": ids} for v, ids in points]
             for name, (axis, points) in sweeps.items()
         }
-        (tmp_path / "run.json").write_text(json.dumps({"sweeps": told}))
+        (tmp_path / "run.json").write_text(json.dumps({"sweeps": sweeps}))
         return run(cells, [])
 
     return make
@@ -66,13 +66,13 @@ def test_a_line_for_each_system_and_a_cross_for_a_failure(swept):
     assert [(t.get_text(), t.get_color(), t.xy[0]) for t in ax.texts] == [
         ("oom_host", ORANGE, 16000)
     ]
-    told = [t.get_text() for t in figure.legends[0].get_texts()]
-    assert told == ["baseline", "dgl", "no result: status"]
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert texts == ["baseline", "dgl", "no result: status"]
     assert "2 threads" in figure.get_suptitle()
     assert "around" not in figure.get_suptitle()
 
 
-def test_a_point_in_doubt_is_marked(swept):
+def test_unreliable_point_is_marked(swept):
     cells = [cell("a", batch_size=8), cell("b", doubtful="busy")]
     figure = scalability.figure(swept(cells, batch_size=("batch_size", [(8, ["a"]), (64, ["b"])])))
     assert [(t.get_text(), t.xy) for t in figure.axes[0].texts] == [("(?)", (64, 50.0))]
@@ -96,7 +96,7 @@ def test_intervals_are_those_of_the_time_and_cut_off_with_an_arrow(swept):
     assert figure.legends[0].get_texts()[-1].get_text() == "interval cut off"
 
 
-def test_each_axis_has_its_measure(swept):
+def test_each_axis_has_its_scale(swept):
     small = cell("s", nodes=2048)
     large = cell("l", nodes=4_194_304)
     wide = cell("w", feature_dim=512, work_class="different")
@@ -130,7 +130,7 @@ def of_ranks(name, ranks, batch, rate):
                 ci_low_s=100 / rate, ci_high_s=100 / rate)  # fmt: skip
 
 
-def test_ranks_stand_beside_even_work_and_weak_scaling_tells_its_batches(run, tmp_path):
+def test_ranks_are_drawn_with_linear_scaling_and_weak_scaling_with_batches(run, tmp_path):
     """One process of the reference has the same batch at each place of weak scaling."""
     cells = [cell("b1", seeds=64), cell("b2", batch_size=128, seeds=128)]
     cells += [of_ranks("r1", 1, 64, 40.0), of_ranks("r2", 2, 128, 60.0)]
@@ -150,7 +150,7 @@ def test_ranks_stand_beside_even_work_and_weak_scaling_tells_its_batches(run, tm
     assert "linear scaling" in figure.legends[0].get_texts()[-1].get_text()
 
 
-def test_what_the_machine_lacks_is_left_out(swept, tmp_path):
+def test_cells_that_cannot_run_here_are_left_out(swept, tmp_path):
     absent = cell("x", "pyg", status="missing_dep", judged_s=None, seeds=None)
     (ax,) = scalability.figure(
         swept([cell("a"), absent], batch_size=("batch_size", [(64, ["a", "x"])]))
@@ -159,7 +159,7 @@ def test_what_the_machine_lacks_is_left_out(swept, tmp_path):
     assert scalability.figure(swept([absent], batch_size=("batch_size", [(64, ["x"])]))) is None
 
 
-def test_without_sweeps_nothing_is_drawn(run, tmp_path):
+def test_runs_without_sweeps_have_no_figure(run, tmp_path):
     assert scalability.figure(run([cell("a")], [])) is None
     assert draw(tmp_path, ["scalability"]) == []
 

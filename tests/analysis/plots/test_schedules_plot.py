@@ -19,7 +19,7 @@ def cell(name, schedule, wall=3.0, features="uva", **values):
     }  # fmt: skip
 
 
-def told(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):
+def metrics_of(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):
     wall = m.metric(name, m.EPOCH, m.WALL, 3.0)
     return [
         {**wall, **dict(zip(("low", "high"), interval, strict=True))},
@@ -51,10 +51,10 @@ def levels(ax):
     return [(*line.get_xdata(), *line.get_ydata()) for line in ax.lines if line.get_lw() == 2]
 
 
-def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
+def test_phases_run_alone_precede_schedules_with_bounds(run):
     cells = [cell("a", SERIAL), cell("b", PREFETCH, 2.31)]
-    found = [*told("a", 2.1, 1.43), *told("b", 2.1, 1.1, interval=(None, None))]
-    figure = schedules.figure(run(cells, found))
+    metrics = [*metrics_of("a", 2.1, 1.43), *metrics_of("b", 2.1, 1.1, interval=(None, None))]
+    figure = schedules.figure(run(cells, metrics))
     (ax,) = figure.axes
     assert ARROW not in legend(figure)
     assert ticks(ax) == ["sample", "memory IO", "compute", "serial", "prefetch"]
@@ -68,8 +68,8 @@ def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
     assert [t.get_text() for t in ax.texts] == ["1.43x", "1.10x"]
 
 
-def test_an_interval_that_tells_nothing_leaves_the_bars_their_height(run):
-    vast = told("a", 2.1, 1.43, interval=(0.01, 900.0))
+def test_long_interval_does_not_flatten_the_bars(run):
+    vast = metrics_of("a", 2.1, 1.43, interval=(0.01, 900.0))
     figure = schedules.figure(run([cell("a", SERIAL)], vast))
     (ax,) = figure.axes
     assert 3.0 < ax.get_ylim()[1] < 6.0
@@ -77,32 +77,32 @@ def test_an_interval_that_tells_nothing_leaves_the_bars_their_height(run):
     assert [3.0 < t.xy[1] < ax.get_ylim()[1] for t in ax.texts] == [True]
 
 
-def test_what_differs_by_more_than_its_schedule_has_a_panel(run):
+def test_cells_that_differ_in_more_than_the_schedule_have_other_panels(run):
     cells = [
         cell(f"{store}{sms}", {**PREFETCH, "sms": sms}, features=store)
         for store in ("uva", "match")
         for sms in (0, 8)
     ]
-    found = [row for c in cells for row in told(c["id"], 2.1, 1.1)]
-    axes = schedules.figure(run(cells, found)).axes
+    metrics = [row for c in cells for row in metrics_of(c["id"], 2.1, 1.1)]
+    axes = schedules.figure(run(cells, metrics)).axes
     assert [ax.get_title() for ax in axes] == ["baseline features=uva", "baseline features=match"]
     assert [ticks(ax)[3:] for ax in axes] == [["prefetch\nsms=0", "prefetch\nsms=8"]] * 2
 
 
-def test_a_cell_without_a_bound_has_a_bar_alone(run):
+def test_cell_without_a_bound_has_only_a_bar(run):
     cells = [cell("a", SERIAL), cell("b", PREFETCH), cell("c", PREFETCH, None, status="crash")]
     cells.append(cell("d", PREFETCH, 9.0, status="incorrect"))
-    (ax,) = schedules.figure(run(cells, told("b", 2.1, 1.1))).axes
+    (ax,) = schedules.figure(run(cells, metrics_of("b", 2.1, 1.1))).axes
     assert ticks(ax)[3:] == ["serial", "prefetch"]
     assert len(levels(ax)) == 1 and [t.get_text() for t in ax.texts] == ["1.10x"]
 
 
-def test_a_schedule_in_doubt_is_marked(run):
+def test_unreliable_schedule_is_marked(run):
     cells = [cell("a", SERIAL), cell("b", PREFETCH, doubtful="busy")]
-    (ax,) = schedules.figure(run(cells, told("b", 2.1, 1.1))).axes
+    (ax,) = schedules.figure(run(cells, metrics_of("b", 2.1, 1.1))).axes
     assert ticks(ax)[3:] == ["serial", "prefetch (?)"]
 
 
-def test_without_a_bound_nothing_is_drawn(run, tmp_path):
+def test_runs_without_bounds_have_no_figure(run, tmp_path):
     assert schedules.figure(run([cell("a", SERIAL)], [])) is None
     assert draw(tmp_path, ["schedules"]) == []

@@ -8,6 +8,7 @@ import pytest
 
 from gnnbench.analysis import run_names
 from gnnbench.core.errors import UsageError
+from gnnbench.harness.folder import writing
 from gnnbench.schema import CELLS, VERSION, writer
 
 
@@ -63,10 +64,10 @@ def test_a_run_by_its_folder_a_file_in_it_or_the_folder_of_its_experiment(out, t
         ("latest~", "'latest~' is no run"),
     ],
 )
-def test_what_is_no_run_is_told_with_what_is(out, name, words):
-    with pytest.raises(UsageError, match="gnnbench runs") as told:
+def test_unknown_run_is_reported_with_the_known_ones(out, name, words):
+    with pytest.raises(UsageError, match="gnnbench runs") as error:
         run_names.find(name, out)
-    assert words in str(told.value)
+    assert words in str(error.value)
 
 
 def test_without_a_run_the_message_makes_one(tmp_path):
@@ -75,19 +76,19 @@ def test_without_a_run_the_message_makes_one(tmp_path):
 
 
 def test_runs_are_listed_by_the_names_that_find_them(out):
-    found = run_names.listed(out)
-    assert [r["run"] for r in found] == ["breakdown", "sampling", "breakdown~1"]
-    assert all(str(run_names.find(r["run"], out)) == r["where"] for r in found)
-    assert [(r["ok"], r["failed"]) for r in found] == [(1, 0), (1, 1), (1, 0)]
-    assert [r["machine"] for r in found] == ["2 x H200", "4 CPU cores", "4 CPU cores"]
-    assert {r["state"] for r in found} == {"finished"}
-    assert found[0]["when"] == "2026-01-03 12:00" and found[0]["profile"] == "smoke"
+    rows = run_names.listed(out)
+    assert [r["run"] for r in rows] == ["breakdown", "sampling", "breakdown~1"]
+    assert all(str(run_names.find(r["run"], out)) == r["where"] for r in rows)
+    assert [(r["ok"], r["failed"]) for r in rows] == [(1, 0), (1, 1), (1, 0)]
+    assert [r["machine"] for r in rows] == ["2 x H200", "4 CPU cores", "4 CPU cores"]
+    assert {r["state"] for r in rows} == {"finished"}
+    assert rows[0]["when"] == "2026-01-03 12:00" and rows[0]["profile"] == "smoke"
 
 
 def test_a_damaged_run_is_listed_as_one(out):
     (out / "sampling" / "run-20260102T120000Z-abc" / "run.json").write_text("{")
-    found = run_names.listed(out)[1]
-    assert (found["machine"], found["state"]) == ("damaged", "damaged")
+    rows = run_names.listed(out)[1]
+    assert (rows["machine"], rows["state"]) == ("damaged", "damaged")
 
 
 LOCKS = """
@@ -109,14 +110,23 @@ def test_a_run_is_running_while_another_process_writes_it(out):
     ]
     writer.write_csv(folder / "cells.csv", CELLS, cells)
 
-    def told():
+    def state():
         row = next(r for r in run_names.listed(out) if r["run"] == "sampling")
         return row["state"], row["ok"], row["failed"]
 
-    assert told() == ("interrupted", 1, 2)
+    assert state() == ("interrupted", 1, 2)
     command = [sys.executable, "-c", LOCKS, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"locked\n"
-        assert told() == ("running", 1, 1)  # more pairs may make the unstable cell stable
+        assert state() == ("running", 1, 1)  # more pairs may make the unstable cell stable
         process.communicate()
-    assert told() == ("interrupted", 1, 2)
+    assert state() == ("interrupted", 1, 2)
+
+
+def test_folder_is_running_while_it_is_written(tmp_path):
+    assert not run_names.is_running(tmp_path)
+    with writing(tmp_path):
+        assert run_names.is_running(tmp_path)
+        assert run_names.is_running(tmp_path)  # looking changes nothing
+    assert not run_names.is_running(tmp_path)
+    assert not run_names.is_running(tmp_path / "absent")

@@ -8,16 +8,16 @@ from gnnbench.core.errors import UsageError
 from gnnbench.schema.reader import read_machines
 
 
-def test_times_are_the_slowest_rank_s_and_ratios_are_of_one_life():
+def test_times_are_of_the_slowest_rank_and_ratios_within_one_trial():
     (setting,) = multi_machine.settings(run())
     assert multi_machine.where(setting) == "2 machines, 1 Gbit/s"
     assert setting.times("vanilla", "wall_s") == pytest.approx(
         {0: 4.0, 1: 4.04, 2: 4.08, 3: 4.12, 4: 4.16}
     )
-    found = setting.ratio("vanilla", "hybrid")
+    ratio = setting.ratio("vanilla", "hybrid")
     # The machine's drift is in both alike, and so in no ratio.
-    assert (found.value, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0))
-    assert found.n == 5
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2.0, 2.0, 2.0))
+    assert ratio.n == 5
     assert setting.ratio("vanilla", "hybrid", "sample_s").value == pytest.approx(4.0)
     assert setting.ratio("vanilla", "nothing").n == 0
 
@@ -53,12 +53,12 @@ def test_a_setting_for_counts_alone_has_no_times():
         "", "2 [2, 2]", "0.5 [0.5, 0.5]",
     ]  # fmt: skip
     assert counts.lines[0]["on links kB"] == "14" and counts.lines[2]["features kB"] == ""
-    told = [(line["hops"], line["name"], line["rounds a step"]) for line in rounds.lines]
-    assert told == [("1", "hybrid", "2.00"), ("1", "vanilla", "6.00"), ("3", "hybrid", "2.00"),
+    counts = [(line["hops"], line["name"], line["rounds a step"]) for line in rounds.lines]
+    assert counts == [("1", "hybrid", "2.00"), ("1", "vanilla", "6.00"), ("3", "hybrid", "2.00"),
                     ("3", "vanilla", "6.00")]  # fmt: skip
 
 
-def test_noise_is_a_share_of_lives():
+def test_noise_is_a_share_of_trials():
     rows = run()
     (setting,) = multi_machine.settings(rows)
     assert setting.noisy_share() == 0
@@ -77,9 +77,9 @@ def test_a_run_is_read_back_with_its_remarks(tmp_path):
     rows[-4]["last_loss"] = 1.5
     assert (rows[-4]["system"], rows[-4]["life"]) == ("hybrid", 4)
     write(tmp_path / "run", rows, work)
-    found = read_machines(tmp_path / "run")
-    assert found.cells == [] and len(found.machines) == 5 * 8
-    assert multi_machine.remarks(found) == [
+    again = read_machines(tmp_path / "run")
+    assert again.cells == [] and len(again.machines) == 5 * 8
+    assert multi_machine.remarks(again) == [
         "A copy between two machines at 1 Gbit/s came to 0.950 [0.950, 0.950] Gbit/s of payload"
         " (5 copies).",
         "Losses of hybrid and vanilla differ by 1e-06 at most, step by step; those of gnnbench's"

@@ -10,14 +10,14 @@ def cell(system):
     return {**ROW, "id": system, "system": system}
 
 
-def test_the_quickest_and_the_slowest_are_named():
+def test_shortest_and_longest_start_up_are_named():
     rows = [cell(name) for name in ("a", "b", "c", "absent")]
-    told = [
+    metrics = [
         m.metric(name, "start", m.START, s) for name, s in zip("abc", (4.0, 2.5, 50.0), strict=True)
     ]
-    assert startup_line(rows, told) == [f"start-up: 2.5 s (b) to 50 s (c), {DEFINITION}"]
-    assert startup_line(rows[:1], told) == [f"start-up: 4 s, {DEFINITION}"]
+    assert startup_line(rows, metrics) == [f"start-up: 2.5 s (b) to 50 s (c), {DEFINITION}"]
+    assert startup_line(rows[:1], metrics) == [f"start-up: 4 s, {DEFINITION}"]
 
 
-def test_runs_that_do_not_tell_have_none():
+def test_runs_without_start_up_times_have_no_line():
     assert startup_line([cell("a")], [m.metric("a", "open", m.OPEN, 2.0)]) == []

@@ -21,15 +21,15 @@ BASE = {
 REFERENCE = {**BASE, "id": "r", "system": "baseline", "verdict": "reference"}
 
 
-def held(system, ratio, verdict="", **values):
-    """A row that was held against the reference."""
+def rated(system, ratio, verdict="", **values):
+    """A row with a ratio to the reference."""
     ends = {"ratio_ci_low": ratio - 0.25, "ratio_ci_high": ratio + 0.25}
     row = {**BASE, "id": system, "system": system, "ratio": ratio, "verdict": verdict, **ends}
     return {**row, "work_class": "identical", "pairs": 5, **values}
 
 
-def lost(system, **values):
-    """A row that was to be held against it and has no ratio."""
+def unrated(system, **values):
+    """A row without a ratio."""
     return {**BASE, "id": system, "system": system, **values}
 
 
@@ -40,40 +40,48 @@ OTHER = "different"
     "rows,words",
     [
         (
-            [held("fast", 2.0, "faster"), held("wild", 9.0, "unclear"), held("slow", 0.5)],
+            [
+                rated("fast", 2.0, "faster"),
+                rated("wild", 9.0, "unclear"),
+                rated("slow", 0.5),
+            ],
             "fastest of 4 compared by wall time: fast, 2.00x as fast as baseline [1.75, 2.25]; not"
             " distinguishable from it: wild",
         ),
         (
-            [held("a", 0.5, "slower"), held("b", 0.75, "slower")],
+            [rated("a", 0.5, "slower"), rated("b", 0.75, "slower")],
             "fastest of 3 compared by wall time: baseline; next is b, 0.75x as fast [0.50, 1.00]",
         ),
         (
-            [held("a", 1.5, pairs=2), held("b", 0.5, "slower")],
+            [rated("a", 1.5, pairs=2), rated("b", 0.5, "slower")],
             "no winner of 3 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], too"
             " few pairs for a verdict (2)",
         ),
         (
-            [held("a", 1.5, doubtful="busy")],
+            [rated("a", 1.5, doubtful="busy")],
             "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
             " unreliable",
         ),
         (
             [
-                held("a", 2.0, "faster"),
-                held("b", 9.0, doubtful="busy"),
-                held("c", 8.0, status="unstable"),
+                rated("a", 2.0, "faster"),
+                rated("b", 9.0, doubtful="busy"),
+                rated("c", 8.0, status="unstable"),
             ],
             "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
             " compared: b (unreliable), c (unreliable)",
         ),
         (
-            [held("a", 2.0, "faster"), lost("x", status="oom_host"), lost("y", work_class=OTHER)],
+            [
+                rated("a", 2.0, "faster"),
+                unrated("x", status="oom_host"),
+                unrated("y", work_class=OTHER),
+            ],
             "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
             " compared: x (oom_host), y (different work)",
         ),
         (
-            [lost(name, status="crash") for name in "abcdef"],
+            [unrated(name, status="crash") for name in "abcdef"],
             "no winner: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
             " d (crash) and 2 more",
         ),
@@ -87,18 +95,24 @@ def test_each_reference_has_its_winner_and_a_grid_is_cut():
     rows = []
     for n in range(MOST + 2):
         own = {"dataset": f"d{n}", "reference_id": f"r{n}"}
-        rows += [{**REFERENCE, **own, "id": f"r{n}"}, held("f", 2.0, "faster", **own, id=f"f{n}")]
-    told = winners(rows)
-    assert told[0].startswith("d0: fastest of 2 compared by wall time: f") and len(told) == MOST + 1
-    assert told[-1] == "... and 2 more comparisons, in the table"
+        rows += [
+            {**REFERENCE, **own, "id": f"r{n}"},
+            rated("f", 2.0, "faster", **own, id=f"f{n}"),
+        ]
+    sentences = winners(rows)
+    assert (
+        sentences[0].startswith("d0: fastest of 2 compared by wall time: f")
+        and len(sentences) == MOST + 1
+    )
+    assert sentences[-1] == "... and 2 more comparisons, in the table"
 
 
-def test_references_of_one_system_are_told_apart():
+def test_references_of_one_system_are_distinguished():
     """What has another frontier has a reference of its own, which the first one cannot judge."""
     name = "baseline sampler.frontier=new"
     first = {**REFERENCE, "frontier": "cumulative"}
-    own = {**lost("baseline", id="n", work_class=OTHER), "frontier": "new"}
-    pyg = held("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
+    own = {**unrated("baseline", id="n", work_class=OTHER), "frontier": "new"}
+    pyg = rated("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
     assert winners([first, own, pyg]) == [
         "no winner: nothing could be compared with baseline: baseline, frontier new (different"
         " work)",
@@ -111,17 +125,20 @@ def test_references_of_one_system_are_told_apart():
     [
         ([REFERENCE], "no winner: nothing was compared with the reference, so there is no ratio"),
         (
-            [{**REFERENCE, "judged_s": None, "status": "oom_host"}, lost("x")],
+            [{**REFERENCE, "judged_s": None, "status": "oom_host"}, unrated("x")],
             "no winner: the reference, baseline, has no result (oom_host)",
         ),
-        ([lost("x")], "no winner: the reference, baseline, has no result (it was not measured)"),
         (
-            [{**lost("x"), "reference_id": ""}],
+            [unrated("x")],
+            "no winner: the reference, baseline, has no result (it was not measured)",
+        ),
+        (
+            [{**unrated("x"), "reference_id": ""}],
             "no winner: no row has a reference, so there is no ratio",
         ),
     ],
 )
-def test_without_a_ratio_nobody_wins_and_the_reason_is_told(rows, words):
+def test_without_a_ratio_there_is_no_winner_but_a_reason(rows, words):
     assert winners(rows) == [words]
 
 
@@ -141,7 +158,7 @@ def test_busy_programs_are_named_once_above_the_table(run):
 
 @pytest.fixture
 def run(tmp_path):
-    rows = [REFERENCE, held("fast", 2.0, "faster", doubtful="busy, 1.5 cores")]
+    rows = [REFERENCE, rated("fast", 2.0, "faster", doubtful="busy, 1.5 cores")]
     rows.append({**BASE, "id": "z", "system": "z", "status": "crash", "reason": "a | b"})
     for key in ("judged_s", "epoch_wall_s"):
         rows[-1].pop(key)
@@ -158,7 +175,7 @@ def test_csv_has_plain_numbers_and_no_empty_column(run):
     assert (first["dataset"], third["batch_size"]) == ("d", "8")  # of all rows alike
 
 
-def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for_its_own(run):
+def test_latex_has_the_columns_of_markdown_and_escapes_texts(run):
     lines = render.latex(run).splitlines()
     heads = next(x for x in render.markdown(run).splitlines() if x.startswith("| system"))
     begin = lines.index(r"\begin{tabular}{llrrll}")
@@ -173,7 +190,7 @@ def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for
     assert all(line.startswith(known) for line in lines)
 
 
-def test_what_was_set_for_all_rows_is_told_again(run):
+def test_settings_of_all_rows_are_repeated(run):
     notes = ["baseline runs with sampler=fused-map", "a note of the moment"]
     run = replace(run, record=RunRecord(notes=notes))
     assert render.remarks(run, False)[0] == "baseline runs with sampler=fused-map"
@@ -181,7 +198,7 @@ def test_what_was_set_for_all_rows_is_told_again(run):
     assert "of the moment" not in render.markdown(run)
 
 
-def test_markdown_is_a_table_with_what_it_cannot_say_below(run):
+def test_markdown_is_a_table_with_remarks_below(run):
     lines = render.markdown(run).splitlines()
     assert lines[0].startswith("d, until compute, gcn, cpu, batch 8")
     table = [line for line in lines if line.startswith("|")]
