@@ -17,7 +17,7 @@ from gnnbench.pipelines.greedy import Greedy
 from gnnbench.pipelines.order import AsDrawn
 from gnnbench.pipelines.schedule import Stages
 
-NODES, BATCHES, RATIO, HELD = 97, 50, 0.3, 3
+NODES, BATCHES, RATIO, MAX_IN_FLIGHT = 97, 50, 0.3, 3
 POLICIES = ("degree", "random", "presc#1", "optimal", "sieve")
 WIDTHS, DTYPES = (1, 3, 5, 100, 129), (torch.float32, torch.float16, torch.bfloat16)
 ORDERS = (AsDrawn(), Greedy(window=3))
@@ -31,13 +31,17 @@ STORES = {
 
 
 def shapes(names):
-    """Name, dtype and width: every width of every store, the types in turns."""
-    pairs = [(name, width) for name in names for width in WIDTHS]
+    """Name, dtype and width: two widths of each store, and all types, in turn."""
+    pairs = [
+        (name, WIDTHS[(nth + step) % len(WIDTHS)])
+        for nth, name in enumerate(names)
+        for step in (0, 2)
+    ]
     return [(name, DTYPES[nth % len(DTYPES)], width) for nth, (name, width) in enumerate(pairs)]
 
 
 def table(dtype, width):
-    """Rows whose bits are any, infinities and not-a-numbers among them."""
+    """Rows of random bits, including infinities and NaNs."""
     bits = torch.Generator().manual_seed(1)
     raw = torch.randint(
         0, 256, (NODES * width * dtype.itemsize,), dtype=torch.uint8, generator=bits
@@ -53,19 +57,19 @@ def same(rows, right):
 
 
 def footprint(epoch):
-    """Ids of an epoch's batches: of any number, none and all of them too, in any order."""
+    """Ids of an epoch's batches: of any size, also none or all nodes, in any order."""
     draw = torch.Generator().manual_seed(epoch + 17)
-    found = []
+    batches = []
     for _ in range(BATCHES):
         n = int(torch.randint(0, NODES + 1, (), generator=draw))
-        # Some nodes are met more often than others, as in any graph.
-        liked = torch.rand(NODES, generator=draw) * torch.arange(1, NODES + 1)
-        found.append(liked.argsort(descending=True)[: n if n % 7 else n // 3].int())
-    return found
+        # Some nodes are visited more often than others, as in any graph.
+        scores = torch.rand(NODES, generator=draw) * torch.arange(1, NODES + 1)
+        batches.append(scores.argsort(descending=True)[: n if n % 7 else n // 3].int())
+    return batches
 
 
 class Model:
-    """What a store must load from where, of sets and lists."""
+    """Expected rows by path of a store, computed with sets and lists."""
 
     def __init__(self, spec, job):
         self.spec, self.job = spec, job
@@ -73,54 +77,59 @@ class Model:
         own = spec if isinstance(spec, Cache) else getattr(spec, "table", None)
         self.cache = own if isinstance(own, Cache) else None
         self.sieve = Sieve(cached_rows(RATIO, NODES))
-        self.held, self.last = set(), set()
+        self.cached, self.last = set(), set()
         self.rows = {"host": 0, "cache": 0, "reused": 0}
 
-    def lacking(self, batches):
-        """What is asked of the cache, or of the host, for windows or batches one by one."""
+    def missing_ids(self, batches):
+        """Ids requested from the fallback, by window or batch."""
         last = set()
         for first in range(0, len(batches), self.window):
-            found = set().union(*(b.tolist() for b in batches[first : first + self.window]))
-            yield torch.tensor(sorted(found - last), dtype=torch.int64)
-            last = found if isinstance(self.spec, Match) else set()
+            ids = set().union(*(b.tolist() for b in batches[first : first + self.window]))
+            yield torch.tensor(sorted(ids - last), dtype=torch.int64)
+            last = ids if isinstance(self.spec, Match) else set()
 
     def fill(self, below, epochs=()):
-        """Which rows a static cache holds, ranked by what it is asked in ``below``."""
+        """Choose the rows of a static cache by the requests in ``below``."""
         policy = Policy.named(self.cache.policy)
         if policy.name == "sieve" or (policy.name == "optimal" and not epochs):
             return
         counted = hotness(policy, self.job.graph, below, epochs)
         rows = cached_rows(self.cache.ratio, NODES)
-        self.held = set(ranking(counted, NODES, self.job.cell.seed)[:rows].tolist())
+        self.cached = set(ranking(counted, NODES, self.job.cell.seed)[:rows].tolist())
 
     def begin(self):
         self.last = set()
 
     def load(self, batches):
         """One batch, or a window's."""
-        asked, union = sum(b.numel() for b in batches), set().union(*(b.tolist() for b in batches))
+        requested, union = (
+            sum(b.numel() for b in batches),
+            set().union(*(b.tolist() for b in batches)),
+        )
         here = union - self.last
         self.last = union if isinstance(self.spec, Match) else set()
-        hits = len(here & self.held)
+        hits = len(here & self.cached)
         if self.cache is not None and self.cache.policy == "sieve":
             hits = self.sieve.batch(sorted(here))
-        self.rows["reused"] += asked - len(here)
+        self.rows["reused"] += requested - len(here)
         self.rows["cache"] += hits
         self.rows["host"] += len(here) - hits
 
 
 def stress(spec, dtype, width, device="cpu", path="host"):
-    """Four epochs of a store, in either order: bits in every step, and of the results before that
-    must still be valid; rows by path after each group.
+    """Run four epochs of a store in both batch orders.
 
-    ``path`` is what the store that fetches calls itself in its counts.
+    Checks the bits of every result, and of earlier results that must still be valid, and the rows
+    by path after each group. ``path`` is the path of the fallback's counts.
     """
     features = table(dtype, width)
     graph = SimpleNamespace(
         name="t", features=features, num_nodes=NODES, train_idx=torch.arange(NODES),
         indices=torch.arange(200, dtype=torch.int32) % 53, num_edges=200,
     )  # fmt: skip
-    job = Job(Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts(), HELD)
+    job = Job(
+        Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts(), MAX_IN_FLIGHT
+    )
     store = spec.resolved(device).build(job)
     model = Model(spec, job)
 
@@ -139,31 +148,31 @@ def stress(spec, dtype, width, device="cpu", path="host"):
             last = group[-1]
             yield stages, group
 
-    def told(epoch):
+    def requested_ids(epoch):
         return [b.input_nodes for _, group in arranged(epoch) for b in group]
 
     def below(epoch):
-        return model.lacking([ids.cpu() for ids in told(epoch)])
+        return model.missing_ids([ids.cpu() for ids in requested_ids(epoch)])
 
-    store.prepare(told)
+    store.prepare(requested_ids)
     if model.cache is not None:
         model.fill(below)
     job.counts.clear()
-    asked = 0
+    requested = 0
     for epoch in range(4):
-        store.foresee(told, epoch)
+        store.foresee(requested_ids, epoch)
         if model.cache is not None and model.cache.policy == "optimal":
             model.fill(below, (epoch,))
         store.forget()
         model.begin()
-        valid = deque(maxlen=HELD)
+        valid = deque(maxlen=MAX_IN_FLIGHT)
         for stages, group in arranged(epoch):
             for nth, batch in enumerate(group):
                 ids = batch.input_nodes.cpu().long()
                 valid.append((stages.load(group, nth), features[ids]))
                 for rows, right in valid:
                     assert same(rows.cpu(), right), (epoch, batch.number)
-                asked += ids.numel()
+                requested += ids.numel()
                 if nth % model.window == 0:
                     model.load([b.input_nodes for b in group[nth : nth + model.window]])
             row = width * dtype.itemsize
@@ -172,6 +181,6 @@ def stress(spec, dtype, width, device="cpu", path="host"):
                 for _, name, w, n in job.counts.rows() if name == "feature_bytes"
             }  # fmt: skip
             assert rows == {w: n for w, n in model.rows.items() if n or w in rows}
-            assert sum(rows.values()) == asked
-    assert asked > 1000
+            assert sum(rows.values()) == requested
+    assert requested > 1000
     store.close()
