@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from gnnbench.core.errors import UnsupportedError, UsageError
@@ -18,8 +17,7 @@ from gnnbench.core.option import Option
 from gnnbench.kernels import rng
 from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.arguments import check_seeds, seed_tensor, whole, yes_or_no
-from gnnbench.sampling.placed_graph import PlacedGraph
-from gnnbench.sampling.rebuilt import RebuiltFromArguments
+from gnnbench.sampling.graph_sampling import GraphSampling
 from gnnbench.sampling.setting import FRONTIERS, NEW, Setting, check_class
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from gnnbench.sampling.pyg_adapter import PygAdapter
 
 
-class Sampler(RebuiltFromArguments, ABC):
+class Sampler(GraphSampling, ABC):
     """Draws the blocks of a batch.
 
     A sampler without a ``law`` is exact: for equal (seed, epoch, batch) and pick it draws the same
@@ -57,63 +55,13 @@ class Sampler(RebuiltFromArguments, ABC):
         check_class(cls)
 
     def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self._sampled_on = setting.sampled_on
+        super().__init__(setting)
         self._epoch_key = (-1, 0)  # cached: computing a key takes as long as a small launch
-        self._placed = PlacedGraph(setting)
-        self._indptr, self._indices = self._placed.indptr, self._placed.indices
-        self._pick, self._weights = self._placed.pick, self._placed.weights
 
     @classmethod
     def picks_on(cls, device: str) -> tuple[str, ...]:
         """The picks when sampling on ``device`` (``cpu`` or ``cuda``), the default first."""
         return (cls.name,) if cls.law else cls.picks
-
-    @property
-    def pick(self) -> str:
-        """Name of the pick function."""
-        return self.setting.pick.name
-
-    @property
-    def frontier(self) -> str:
-        """``cumulative`` or ``new``."""
-        return self.setting.frontier
-
-    @property
-    def fanouts(self) -> tuple[int, ...]:
-        """Neighbours per destination and hop, from the seeds outwards."""
-        return self.setting.fanouts
-
-    @property
-    def device(self) -> torch.device:
-        """The device that receives the blocks."""
-        return self.setting.device
-
-    @property
-    def indptr(self) -> Tensor:
-        """int64 ``[num_nodes + 1]``, on the sampling device."""
-        return self._indptr
-
-    @property
-    def indices(self) -> Tensor:
-        """int32 or int64 ``[num_edges]``, on the sampling device."""
-        return self._indices
-
-    @property
-    def weights(self) -> Tensor | None:
-        """float ``[num_edges]`` in the order of ``indices``; None unless the law is
-        ``weighted``."""
-        return self._weights
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of the graph."""
-        return self._indptr.numel() - 1
-
-    @property
-    def num_edges(self) -> int:
-        """Edges of the graph."""
-        return self._indices.numel()
 
     def sample(
         self,
@@ -238,10 +186,6 @@ class Sampler(RebuiltFromArguments, ABC):
         from gnnbench.sampling.dgl_adapter import DglAdapter
 
         return DglAdapter(self, edge_ids, **prefetch)
-
-    def close(self) -> None:
-        """Unlock the graph's host memory; the sampler cannot be used afterwards."""
-        self._placed.close()
 
 
 def _with_default_frontier(sampler: Sampler, frontier: str) -> Sampler:

@@ -105,21 +105,22 @@ def _scipy(arrays: NamedArrays) -> EdgeArrays:
     )  # fmt: skip
 
 
-def _check_weights(edges: EdgeArrays, what: str) -> None:
+def _check_weights(edges: EdgeArrays, origin: str) -> None:
     listed, weights = edges.ends[0] if edges.ends is not None else edges.indices, edges.weights
     assert weights is not None and listed is not None
     count = len(listed)
     if weights.shape != (count,) or weights.dtype.kind not in "fiu":
         raise DataError(
-            f"{what}, the edges' weights, has type {weights.dtype} and shape {weights.shape}, "
+            f"{origin}, the edges' weights, has type {weights.dtype} and shape {weights.shape}, "
             f"numbers [{count}] are expected; correct them or leave them out"
         )
     wrong = ~((weights >= 0) & np.isfinite(weights))
     if wrong.any():
         entry = int(wrong.argmax())
         raise DataError(
-            f"{what}, the edges' weights, has {weights[entry]} for edge {entry} (from 0, as listed)"
-            ", where a finite number from 0 up is expected; correct it or leave the weights out"
+            f"{origin}, the edges' weights, has {weights[entry]} for edge {entry} (from 0, as"
+            " listed), where a finite number from 0 up is expected; correct it or leave the weights"
+            " out"
         )
 
 
@@ -250,8 +251,8 @@ def _chunks(edges: EdgeArrays, rows: str, num_nodes: int, arrays: NamedArrays) -
 def _check_rows(edges: EdgeArrays, num_nodes: int, arrays: NamedArrays) -> None:
     assert edges.indptr is not None and edges.indices is not None
 
-    def wrong(what: str) -> DataError:
-        return DataError(f"{arrays.path}: {what}; correct the file")
+    def wrong(origin: str) -> DataError:
+        return DataError(f"{arrays.path}: {origin}; correct the file")
 
     check_indptr(edges.indptr, len(edges.indices), wrong)
     checked_edges(edges.indices, edges.indices[:0], num_nodes, arrays.path)

@@ -43,39 +43,44 @@ def by_rows(
     indices: Array,
     values: Array,
     shape: tuple[int, int],
-    what: str,
+    origin: str,
 ) -> Matrix:
-    """The matrix ``shape`` of CSR arrays. Raises ``DataError``, which names ``what``."""
+    """The matrix ``shape`` of CSR arrays. Raises ``DataError``, which names ``origin``."""
     import scipy.sparse as sp
 
-    indptr, indices = int64_ids(indptr, f"indptr of {what}"), int64_ids(indices, f"ids of {what}")
+    indptr, indices = (
+        int64_ids(indptr, f"indptr of {origin}"),
+        int64_ids(indices, f"ids of {origin}"),
+    )
     if indptr.shape != (shape[0] + 1,) or indices.ndim != 1:
         raise DataError(
-            f"{what} has indptr of shape {indptr.shape} and indices of shape {indices.shape} for "
+            f"{origin} has indptr of shape {indptr.shape} and indices of shape {indices.shape} for "
             f"{shape[0]} rows; correct the file"
         )
     check_indptr(
-        indptr, len(indices), lambda wrong: DataError(f"{what}: {wrong}; correct the file")
+        indptr, len(indices), lambda wrong: DataError(f"{origin}: {wrong}; correct the file")
     )
-    _check_ids(indices, shape[1], what)
-    _check_values(values, len(indices), what)
+    _check_ids(indices, shape[1], origin)
+    _check_values(values, len(indices), origin)
     return _canonical(sp.csr_matrix((_wide(values), indices, indptr), shape=shape), values)
 
 
-def by_entries(row: Array, col: Array, values: Array, shape: tuple[int, int], what: str) -> Matrix:
-    """The matrix ``shape`` of COO arrays. Raises ``DataError``, which names ``what``."""
+def by_entries(
+    row: Array, col: Array, values: Array, shape: tuple[int, int], origin: str
+) -> Matrix:
+    """The matrix ``shape`` of COO arrays. Raises ``DataError``, which names ``origin``."""
     import scipy.sparse as sp
 
-    row, col = int64_ids(row, f"rows of {what}"), int64_ids(col, f"columns of {what}")
+    row, col = int64_ids(row, f"rows of {origin}"), int64_ids(col, f"columns of {origin}")
     if row.ndim != 1 or row.shape != col.shape:
         raise DataError(
-            f"{what} has row ids of shape {row.shape} and column ids of shape {col.shape}; "
+            f"{origin} has row ids of shape {row.shape} and column ids of shape {col.shape}; "
             "correct the file"
         )
-    _check_ids(row, shape[0], what)
-    _check_ids(col, shape[1], what)
-    check_memory(8 * (shape[0] + 1) + 24 * len(row), what)
-    _check_values(values, len(row), what)
+    _check_ids(row, shape[0], origin)
+    _check_ids(col, shape[1], origin)
+    check_memory(8 * (shape[0] + 1) + 24 * len(row), origin)
+    _check_values(values, len(row), origin)
     matrix = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
     listed = matrix.nnz
     return _canonical(matrix.tocsr(), values, listed)
@@ -86,32 +91,32 @@ def by_columns(
     indices: Array,
     values: Array,
     shape: tuple[int, int],
-    what: str,
+    origin: str,
 ) -> Matrix:
-    """The matrix ``shape`` of CSC arrays. Raises ``DataError``, which names ``what``."""
+    """The matrix ``shape`` of CSC arrays. Raises ``DataError``, which names ``origin``."""
     import scipy.sparse as sp
 
-    turned = by_rows(indptr, indices, values, (shape[1], shape[0]), what)
+    turned = by_rows(indptr, indices, values, (shape[1], shape[0]), origin)
     data = np.ones(len(turned.indices), bool) if turned.values is None else turned.values
     rows = sp.csc_matrix((data, turned.indices, turned.indptr), shape=shape).tocsr()
     kept = None if turned.values is None else rows.data
     return Matrix(rows.indptr, rows.indices, kept, turned.notes)
 
 
-def _check_ids(ids: Array, end: int, what: str) -> None:
+def _check_ids(ids: Array, end: int, origin: str) -> None:
     for piece in row_chunks(ids):
         low, high = int(piece.min()), int(piece.max())
         if low < 0 or high >= end:
             bad = low if low < 0 else high
             raise DataError(
-                f"{what} has an edge with node {bad}, outside 0..{end - 1}; correct the file"
+                f"{origin} has an edge with node {bad}, outside 0..{end - 1}; correct the file"
             )
 
 
-def _check_values(values: Array, count: int, what: str) -> None:
+def _check_values(values: Array, count: int, origin: str) -> None:
     if values.shape != (count,) or values.dtype.kind not in "fiub":
         raise DataError(
-            f"values of {what}, the edges' weights, have type {values.dtype} and shape "
+            f"values of {origin}, the edges' weights, have type {values.dtype} and shape "
             f"{values.shape}, numbers [{count}] are expected; correct them"
         )
 

@@ -11,14 +11,14 @@ from gnnbench.schema.arrays import Array
 _INT64 = np.iinfo(np.int64)
 
 
-def int64_ids(values: Array, what: str) -> Array:
+def int64_ids(values: Array, origin: str) -> Array:
     """Integers of any width and byte order as int32 or int64 of this machine; a view where it can.
 
-    Raises ``DataError``, which names ``what``, for another type and for a value beyond int64.
+    Raises ``DataError``, which names ``origin``, for another type and for a value beyond int64.
     """
     if values.dtype.kind not in "iu":
         raise DataError(
-            f"{what} has type {values.dtype}, integers are expected; "
+            f"{origin} has type {values.dtype}, integers are expected; "
             "convert it, for example with .astype('int64')"
         )
     if values.dtype in (np.int32, np.int64) and values.dtype.isnative:
@@ -26,29 +26,30 @@ def int64_ids(values: Array, what: str) -> Array:
     if values.dtype.kind == "u" and values.dtype.itemsize == 8 and values.size:
         high = int(values.max())
         if high > _INT64.max:
-            raise DataError(f"{what} has the value {high}, beyond int64; correct it")
+            raise DataError(f"{origin} has the value {high}, beyond int64; correct it")
     return values.astype(np.int64)
 
 
-def class_numbers(values: Array, num_nodes: int, what: str) -> Array:
+def class_numbers(values: Array, num_nodes: int, origin: str) -> Array:
     """Labels as int64 ``[num_nodes]``, NaN as -1 (no label).
 
     ``values`` are integers, booleans or floats without a fraction, ``[num_nodes]`` or
-    ``[num_nodes, 1]``. Raises ``DataError``, which names ``what``, the node and the value, for
+    ``[num_nodes, 1]``. Raises ``DataError``, which names ``origin``, the node and the value, for
     anything but -1 and 0 to ``MAX_CLASSES`` - 1.
     """
     y = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if y.ndim != 1:
         raise DataError(
-            f"{what} has shape {y.shape}, one class a node is expected; choose one of several "
+            f"{origin} has shape {y.shape}, one class a node is expected; choose one of several "
             "(multi-label graphs are not trained on)"
         )
     if len(y) != num_nodes:
         raise DataError(
-            f"{what} has {len(y)} entries, {num_nodes} are expected; correct the file or the graph"
+            f"{origin} has {len(y)} entries, {num_nodes} are expected; correct the file or the"
+            " graph"
         )
     if y.dtype.kind not in "fiub":
-        raise DataError(f"{what} has type {y.dtype}, integers are expected; correct it")
+        raise DataError(f"{origin} has type {y.dtype}, integers are expected; correct it")
     if y.dtype.kind == "f":
         y = y.astype(np.float32) if y.dtype.itemsize < 4 else y  # a half is below MAX_CLASSES
         unlabelled = np.isnan(y)
@@ -56,7 +57,7 @@ def class_numbers(values: Array, num_nodes: int, what: str) -> Array:
         if fractions.any():
             node = int(fractions.argmax())
             raise DataError(
-                f"{what} has values that are not class numbers ({y[node]} of node {node}); "
+                f"{origin} has values that are not class numbers ({y[node]} of node {node}); "
                 "correct them"
             )
         y = np.where(unlabelled, y.dtype.type(-1), y)
@@ -68,20 +69,20 @@ def class_numbers(values: Array, num_nodes: int, what: str) -> Array:
         value = y[node] if y.dtype.kind == "f" else int(y[node])
         advice = "set it to -1 where the node has no label" if value == -100 else "correct it"
         raise DataError(
-            f"{what} has {value} for node {node}, where -1 (no label) or a class from 0 to "
+            f"{origin} has {value} for node {node}, where -1 (no label) or a class from 0 to "
             f"{MAX_CLASSES - 1} is expected; {advice}"
         )
     return y.astype(np.int64)
 
 
-def split_mask(values: Array, num_nodes: int, what: str) -> Array:
+def split_mask(values: Array, num_nodes: int, origin: str) -> Array:
     """Ids, int64 ascending, of the nodes that a mask ``[num_nodes]`` has True or 1 for.
 
-    Raises ``DataError``, which names ``what``, for other than booleans or integers 0 and 1.
+    Raises ``DataError``, which names ``origin``, for other than booleans or integers 0 and 1.
     """
     if values.shape != (num_nodes,) or values.dtype.kind not in "biu":
         raise DataError(
-            f"{what}, a split mask, has type {values.dtype} and shape "
+            f"{origin}, a split mask, has type {values.dtype} and shape "
             f"{values.shape}, booleans [{num_nodes}] are expected; correct it"
         )
     if values.dtype.kind != "b":
@@ -89,7 +90,7 @@ def split_mask(values: Array, num_nodes: int, what: str) -> Array:
         if wrong.any():
             node = int(wrong.argmax())
             raise DataError(
-                f"{what}, a split mask, has {int(values[node])} for node {node}, where 0 or 1 is "
+                f"{origin}, a split mask, has {int(values[node])} for node {node}, where 0 or 1 is "
                 "expected; correct it, or name it _idx if it lists nodes"
             )
     return np.flatnonzero(values)

@@ -186,8 +186,8 @@ class NodeSources:
             if data.dtype.kind not in "fiub":
                 raise DataError(f"feat_data in {arrays.path} has type {data.dtype}; correct it")
             pieces = csr_rows(data, columns, starts, width, arrays.path)
-            what = arrays.label("feat_data")
-            out.write("features", "float32", (num_nodes, width), _finite(pieces, what))
+            origin = arrays.label("feat_data")
+            out.write("features", "float32", (num_nodes, width), _finite(pieces, origin))
         else:
             raise DataError(
                 f"feat_kind in {arrays.path} is '{kind}', dense, csr or none is expected; "
@@ -196,8 +196,8 @@ class NodeSources:
         return "source"
 
 
-def _finite(pieces: Iterator[Array], what: str) -> Iterator[Array]:
-    """The rows. Raises ``DataError``, which names ``what``, for NaN and infinity."""
+def _finite(pieces: Iterator[Array], origin: str) -> Iterator[Array]:
+    """The rows. Raises ``DataError``, which names ``origin``, for NaN and infinity."""
     row = 0
     for piece in pieces:
         # A sum is finite unless a value is not (or the sum overflows): the slow look is rare.
@@ -206,7 +206,7 @@ def _finite(pieces: Iterator[Array], what: str) -> Iterator[Array]:
         if suspicious and not (finite := np.isfinite(piece)).all():
             node, column = np.argwhere(~finite)[0]
             raise DataError(
-                f"{what} has {piece[node, column]} for node {row + node}, in column {column}; "
+                f"{origin} has {piece[node, column]} for node {row + node}, in column {column}; "
                 "features are finite numbers: correct it"
             )
         yield piece

@@ -172,13 +172,13 @@ def _object(path: Path) -> dict[str, object]:
     return value
 
 
-def _ids(values: object, what: str) -> Array:
+def _ids(values: object, origin: str) -> Array:
     if not isinstance(values, list):
-        raise ValueError(f"{what} is no list of nodes")
+        raise ValueError(f"{origin} is no list of nodes")
     ids = np.asarray(values) if values else np.empty(0, np.int64)
     if ids.ndim != 1:
-        raise ValueError(f"{what} has lists in a list of nodes")
-    return int64_ids(ids, what)
+        raise ValueError(f"{origin} has lists in a list of nodes")
+    return int64_ids(ids, origin)
 
 
 def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> Array:

@@ -17,12 +17,12 @@ _NODE_BYTES = 80
 _SORTED_BYTES, _WEIGHT_BYTES = 20, 32
 
 
-def check_memory(size: int, what: str) -> None:
-    """Raise ``HostMemoryError`` where ``what`` takes ``size`` bytes and fewer are free."""
+def check_memory(size: int, origin: str) -> None:
+    """Raise ``HostMemoryError`` where ``origin`` takes ``size`` bytes and fewer are free."""
     free = free_memory_bytes()
     if size > free:
         raise HostMemoryError(
-            f"{what} takes about {_gib(size)} of memory where {_gib(free)} are free; check its "
+            f"{origin} takes about {_gib(size)} of memory where {_gib(free)} are free; check its "
             "counts, close other programs or use a machine with more memory"
         )
 

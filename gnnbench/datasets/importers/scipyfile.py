@@ -29,20 +29,23 @@ def scipy_matrix(arrays: NamedArrays) -> tuple[Matrix, tuple[int, int]]:
     Duplicate entries are summed and zeros dropped, as ``notes`` of the matrix say. Raises
     ``DataError`` for another of scipy's formats than CSR, CSC and COO, and for a malformed matrix.
     """
-    kind, what = str(arrays.scalar("format")), f"the matrix in {arrays.path}"
+    kind, origin = str(arrays.scalar("format")), f"the matrix in {arrays.path}"
     rows, columns = (int(size) for size in arrays.integers("shape", 2))
     if min(rows, columns) < 1:
-        raise DataError(f"{what} is {rows} x {columns}, it needs a row and a column; correct it")
+        raise DataError(f"{origin} is {rows} x {columns}, it needs a row and a column; correct it")
     data = arrays.array("data")
     if kind == "coo":
-        return by_entries(*_ends(arrays), data, (rows, columns), what), (rows, columns)
+        return by_entries(*_ends(arrays), data, (rows, columns), origin), (rows, columns)
     if kind not in ("csr", "csc"):
         raise DataError(
             f"{arrays.path} is a matrix in scipy's format {kind}; save its .tocsr() instead"
         )
     indptr = arrays.integers("indptr", (rows if kind == "csr" else columns) + 1)
     read = by_rows if kind == "csr" else by_columns
-    return read(indptr, arrays.integers("indices"), data, (rows, columns), what), (rows, columns)
+    return read(indptr, arrays.integers("indices"), data, (rows, columns), origin), (
+        rows,
+        columns,
+    )
 
 
 def _ends(arrays: NamedArrays) -> tuple[Array, Array]:

@@ -123,43 +123,46 @@ def _shape(value: object) -> tuple[int, ...]:
     return tuple(int(size) for size in cast("torch.Tensor", value).shape)
 
 
-def sparse_matrix(value: object, what: str, square: bool = True) -> Matrix:
+def sparse_matrix(value: object, origin: str, square: bool = True) -> Matrix:
     """Convert a sparse matrix to CSR; torch does not use its indices before they are checked.
 
-    Raises ``DataError``, which names ``what``, for another layout, shape or index.
+    Raises ``DataError``, which names ``origin``, for another layout, shape or index.
     """
     shape, layout = _shape(value), str(getattr(value, "layout", "SparseTensor"))
     if len(shape) != 2 or (square and shape[0] != shape[1]) or min(shape) < 1:
         kind = "a graph's is square" if square else "[nodes, width] is expected"
-        raise DataError(f"{what} has shape {list(shape)}, {kind}; correct it")
+        raise DataError(f"{origin} has shape {list(shape)}, {kind}; correct it")
     size = shape[0], shape[1]
     if hasattr(value, "sparse_sizes"):
         row, col, values = cast(PygSparseTensor, value).coo()
-        ends = as_array(row, what), as_array(col, what)
-        data = np.ones(len(ends[0]), bool) if values is None else as_array(values, what)
-        return by_entries(*ends, data, size, what)
+        ends = as_array(row, origin), as_array(col, origin)
+        data = np.ones(len(ends[0]), bool) if values is None else as_array(values, origin)
+        return by_entries(*ends, data, size, origin)
     if _is_scipy(value):
         coo = cast("coo_matrix", cast("coo_matrix", value).tocoo())
-        return by_entries(coo.row, coo.col, coo.data, size, what)
-    _check_has_values(value, what)
+        return by_entries(coo.row, coo.col, coo.data, size, origin)
+    _check_has_values(value, origin)
     tensor = cast("torch.Tensor", value).detach()
     if layout == "torch.sparse_coo":
-        ids, data = as_array(tensor._indices(), what), as_array(tensor._values(), what)
+        ids, data = (
+            as_array(tensor._indices(), origin),
+            as_array(tensor._values(), origin),
+        )
         if ids.ndim != 2 or len(ids) != 2:
-            raise DataError(f"{what} is a hybrid sparse tensor; give a matrix of numbers")
-        return by_entries(ids[0], ids[1], data, size, what)
+            raise DataError(f"{origin} is a hybrid sparse tensor; give a matrix of numbers")
+        return by_entries(ids[0], ids[1], data, size, origin)
     if layout == "torch.sparse_csr":
         parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
-        indptr, indices, data = (as_array(part, what) for part in parts)
-        return by_rows(indptr, indices, data, size, what)
+        indptr, indices, data = (as_array(part, origin) for part in parts)
+        return by_rows(indptr, indices, data, size, origin)
     if layout == "torch.sparse_csc":
         parts = tensor.ccol_indices(), tensor.row_indices(), tensor.values()
-        indptr, indices, data = (as_array(part, what) for part in parts)
-        return by_columns(indptr, indices, data, size, what)
-    raise DataError(f"{what} has the layout {layout}; save its .to_sparse_coo()")
+        indptr, indices, data = (as_array(part, origin) for part in parts)
+        return by_columns(indptr, indices, data, size, origin)
+    raise DataError(f"{origin} has the layout {layout}; save its .to_sparse_coo()")
 
 
-def _check_has_values(value: object, what: str) -> None:
+def _check_has_values(value: object, origin: str) -> None:
     """Raise ``DataError`` for a tensor without values in memory."""
     device = str(getattr(value, "device", "cpu"))
     for is_wrong, kind, fix in (
@@ -168,34 +171,34 @@ def _check_has_values(value: object, what: str) -> None:
         (getattr(value, "is_nested", False), "a nested tensor", "save one tensor with one shape"),
     ):
         if is_wrong:
-            raise DataError(f"{what} is {kind}; {fix}")
+            raise DataError(f"{origin} is {kind}; {fix}")
 
 
-def as_array(values: object, what: str = "the array") -> Array:
+def as_array(values: object, origin: str = "the array") -> Array:
     """Convert a tensor of any device and layout, or any array-like object, to a numpy array.
 
     Sparse tensors become dense, 16-bit floats become float32, conjugates are resolved. Raises
-    ``DataError``, which names ``what``, if numpy cannot represent the values.
+    ``DataError``, which names ``origin``, if numpy cannot represent the values.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise DataError(f"{what} has masked entries; fill them (.filled()) or leave them out")
+        raise DataError(f"{origin} has masked entries; fill them (.filled()) or leave them out")
     if not hasattr(values, "detach"):
         try:
             return np.asarray(values)
         except (ValueError, TypeError, OverflowError) as error:
-            raise DataError(f"{what} is no array of numbers ({error}); correct it") from None
-    _check_has_values(values, what)
+            raise DataError(f"{origin} is no array of numbers ({error}); correct it") from None
+    _check_has_values(values, origin)
     if hasattr(values, "as_tensor"):  # PyG's EdgeIndex and Index
         values = values.as_tensor()
     tensor = cast("torch.Tensor", values).detach().cpu()
     if is_sparse(tensor):
-        return _dense(tensor, what)
+        return _dense(tensor, origin)
     if str(tensor.layout) != "torch.strided":
-        raise DataError(f"{what} has the layout {tensor.layout}; save its .to_dense()")
+        raise DataError(f"{origin} has the layout {tensor.layout}; save its .to_dense()")
     stored = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
     if tensor.numel() > max(stored, _EXPANDED):
         raise DataError(
-            f"{what} has {tensor.numel():,} elements and stores {stored:,}; "
+            f"{origin} has {tensor.numel():,} elements and stores {stored:,}; "
             "save its .contiguous(), or leave it out"
         )
     try:
@@ -204,17 +207,20 @@ def as_array(values: object, what: str = "the array") -> Array:
         return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"{what}, of type {tensor.dtype}, cannot be read ({first})") from None
+        raise DataError(f"{origin}, of type {tensor.dtype}, cannot be read ({first})") from None
 
 
-def _dense(values: torch.Tensor, what: str) -> Array:
+def _dense(values: torch.Tensor, origin: str) -> Array:
     if values.ndim != 2:
-        raise DataError(f"{what} is a sparse tensor of {values.ndim} dimensions; save .to_dense()")
+        raise DataError(
+            f"{origin} is a sparse tensor of {values.ndim} dimensions; save .to_dense()"
+        )
     if values.numel() > _EXPANDED:
         raise DataError(
-            f"{what} is a sparse tensor of {values.numel():,} elements; save a smaller .to_dense()"
+            f"{origin} is a sparse tensor of {values.numel():,} elements; save a smaller"
+            " .to_dense()"
         )
-    matrix = sparse_matrix(values, what, square=False)
+    matrix = sparse_matrix(values, origin, square=False)
     dtype = np.dtype(np.float32) if matrix.values is None else matrix.values.dtype
     dense: Array = np.zeros(_shape(values), dtype)
     rows = np.repeat(np.arange(len(matrix.indptr) - 1), np.diff(matrix.indptr))

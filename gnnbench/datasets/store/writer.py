@@ -106,7 +106,7 @@ class GraphWriter:
         """
         if self.done(name):
             return
-        self._check_name(name, dtype)
+        _check_name(name, dtype)
         width = tuple(int(s) for s in shape[1:] if s is not None)
         total = layout.nbytes(dtype, (shape[0], *width)) if shape[0] is not None else 0
         check = PieceCheck(name, origin or f"'{name}'")
@@ -135,7 +135,7 @@ class GraphWriter:
 
     def declare(self, name: str, dtype: str, shape: tuple[int, ...], generator: str) -> None:
         """Record an array without a file; ``generator`` makes it from ``meta.json`` on demand."""
-        self._check_name(name, dtype)
+        _check_name(name, dtype)
         size = layout.nbytes(dtype, shape)
         self._add(name, {"dtype": dtype, "shape": list(shape), "bytes": size, "made": generator})
 
@@ -145,7 +145,7 @@ class GraphWriter:
             return
         if layout.is_generated(entry):
             return self.declare(name, entry["dtype"], tuple(entry["shape"]), entry["made"])
-        self._check_name(name, entry["dtype"])
+        _check_name(name, entry["dtype"])
         self._has_linked_files = True
         origin, target = layout.file_of(source, name), layout.file_of(self.folder, name)
         target.unlink(missing_ok=True)
@@ -204,12 +204,6 @@ class GraphWriter:
             before = self._rounded.get(name, ("", 0))[1]
             self._rounded[name] = str(source.dtype), before + changed
 
-    def _check_name(self, name: str, dtype: str) -> None:
-        if name.startswith(_SCRATCH):
-            return
-        if dtype not in {**layout.ARRAYS, **layout.OPTIONAL}.get(name, ()):
-            raise DataError(f"a graph has no array '{name}' of type {dtype}")
-
     @contextlib.contextmanager
     def _open(self, name: str, size: int) -> Iterator[BufferedRandom]:
         self._writing = name
@@ -230,12 +224,7 @@ class GraphWriter:
                 file.close()
 
     def _complete(self, name: str, dtype: str, shape: list[int], digest: str) -> None:
-        size = layout.nbytes(dtype, tuple(shape))
-        entry: ArrayEntry = {
-            "file": f"{name}.bin", "dtype": dtype, "shape": list(shape), "bytes": size,
-            "sha256": digest,
-        }  # fmt: skip
-        self._add(name, entry)
+        self._add(name, _file_entry(name, dtype, shape, digest))
 
     def _add(self, name: str, entry: ArrayEntry) -> None:
         self._partial.add(name, entry)
@@ -244,3 +233,19 @@ class GraphWriter:
     def _report(self, step: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(step, done, total)
+
+
+def _check_name(name: str, dtype: str) -> None:
+    """Raise ``DataError`` unless a graph may have such an array, or it is temporary."""
+    if name.startswith(_SCRATCH):
+        return
+    if dtype not in {**layout.ARRAYS, **layout.OPTIONAL}.get(name, ()):
+        raise DataError(f"a graph has no array '{name}' of type {dtype}")
+
+
+def _file_entry(name: str, dtype: str, shape: list[int], digest: str) -> ArrayEntry:
+    size = layout.nbytes(dtype, tuple(shape))
+    return {
+        "file": f"{name}.bin", "dtype": dtype, "shape": list(shape), "bytes": size,
+        "sha256": digest,
+    }  # fmt: skip
