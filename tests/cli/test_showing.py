@@ -66,7 +66,7 @@ def test_a_committed_run_is_shown_in_80_columns(said, name):
 
 def test_show_prints_markdown_csv_and_latex(said):
     code, out, err = said("show", "--format", "markdown")
-    assert (code, err) == (0, "") and "| system |" in out and "round by round" in out
+    assert (code, err) == (0, "") and "| system |" in out and "alternating runs" in out
     code, out, _ = said("show", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert code == 0 and float(rows[1]["ratio"]) > 1 and rows[0]["verdict"] == "reference"

@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gnnbench.analysis.grouping import group_by
-from gnnbench.analysis.labels import Labels, axis_value
+from gnnbench.analysis.labels import Labels, Row, axis_value
 from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
 from gnnbench.core import text as safe
 from gnnbench.schema import CellRow, Record, SampleRow
@@ -37,8 +37,8 @@ LABELS = {
     "idle": "no phase busy", "whole": "phases not measured",
 }  # fmt: skip
 
-Row = Mapping[str, object]  # a row of cells.csv, or a view of one
 RowT = TypeVar("RowT", bound=Row)
+RecordT = TypeVar("RecordT", bound=Record)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
 LETTER = 0.078  # width of a letter of a title (inches)
 WIDEST = 42.0  # of a row of panels (inches)
@@ -104,20 +104,27 @@ def head(
 
 def labelled(run: Run) -> Run:
     """The run without formulas and control characters, which matplotlib cannot draw."""
-    tables = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in ("path", "record")}
-    rows = {name: [_drawable_row(row) for row in table] for name, table in tables.items()}
     record = RunRecord.model_validate(_drawable(run.record.model_dump(exclude_unset=True)))
-    return replace(run, record=record, **rows)
+    return replace(
+        run, record=record,
+        cells=_drawable_rows(run.cells), samples=_drawable_rows(run.samples),
+        ratios=_drawable_rows(run.ratios), stages=_drawable_rows(run.stages),
+        kernels=_drawable_rows(run.kernels), metrics=_drawable_rows(run.metrics),
+        curves=_drawable_rows(run.curves), roofline=_drawable_rows(run.roofline),
+        convergence=_drawable_rows(run.convergence), machines=_drawable_rows(run.machines),
+        failed_lives=_drawable_rows(run.failed_lives),
+    )  # fmt: skip
 
 
-def _drawable_row(row: Record) -> Record:
-    drawable = copy(row)
-    for name, value in row.items():
-        if isinstance(value, str):
-            # A recipe is JSON: its texts are replaced one by one.
-            is_recipe = name == "recipe" and value
-            text = json.dumps(_drawable(json.loads(value))) if is_recipe else safe.figure(value)
-            setattr(drawable, name, text)
+def _drawable_rows(rows: Iterable[RecordT]) -> list[RecordT]:
+    drawable = [copy(row) for row in rows]
+    for row in drawable:
+        for name, value in row.items():
+            if isinstance(value, str):
+                # A recipe is JSON: its texts are replaced one by one.
+                is_recipe = name == "recipe" and value
+                text = json.dumps(_drawable(json.loads(value))) if is_recipe else safe.figure(value)
+                setattr(row, name, text)
     return drawable
 
 
