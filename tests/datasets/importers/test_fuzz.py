@@ -23,7 +23,7 @@ from gnnbench.datasets.importers import room
 from gnnbench.datasets.importers.imported import import_source
 from gnnbench.datasets.store.reader import open_graph
 
-FILES = int(os.environ.get("GNNBENCH_FUZZ_FILES", "60"))
+FILES = int(os.environ.get("GNNBENCH_FUZZ_FILES", "40"))
 SEED = int(os.environ.get("GNNBENCH_FUZZ_SEED", "0"))
 
 NUMBERS = ["i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8"]

@@ -176,7 +176,7 @@ def test_a_flipped_bit_is_refused_or_harmless(
     good = path.read_bytes()
     rng = np.random.default_rng(5)
     refused = 0
-    for position in rng.integers(0, len(good), 50).tolist():
+    for position in rng.integers(0, len(good), 36).tolist():
         bad = bytearray(good)
         bad[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(bad)
@@ -190,7 +190,7 @@ def test_a_flipped_bit_is_refused_or_harmless(
             assert np.array_equal(getattr(graph, key).numpy(), arrays[key]), (key, position)
         if graph.meta["features"] == "source":
             assert np.array_equal(graph.features.numpy(), arrays["features"]), position
-    assert refused > 20
+    assert refused > 14
 
 
 @settings(max_examples=12)
