@@ -213,8 +213,8 @@ class Turns(WindowStore):
         self._turns = RowRing(job, "cpu", buffers)
         self._turns.reserve(window * job.graph.num_nodes)  # a larger one would be other memory
 
-    def _fetched(self, batches, announced):
-        right = super()._fetched(batches, announced)
+    def _fetch(self, batches, announced):
+        right = super()._fetch(batches, announced)
         rows = torch.cat([right.rows(nth) for nth in range(len(batches))])
         return BatchRows(self._turns.rows(len(rows)).copy_(rows), batches)
 
@@ -243,8 +243,8 @@ class Places(WindowStore):
         self._right = right
         self.windows = []
 
-    def _fetched(self, batches, announced):
-        fetched = super()._fetched(batches, announced)
+    def _fetch(self, batches, announced):
+        fetched = super()._fetch(batches, announced)
         self.windows.append(len(batches))
         parts = [fetched.rows(nth) + (nth >= self._right) for nth in range(len(batches))]
         return BatchRows(torch.cat(parts), batches)
