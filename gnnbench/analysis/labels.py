@@ -12,7 +12,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.core.toml_value import parse_value
 from gnnbench.core.units import plural
 
-Row = Mapping[str, object]
+CellFields = Mapping[str, object]
 """The fields of a cell by name: a ``CellRow``, a ``RatioRow``, or a cell that was not run yet."""
 
 # Axes in the order in which labels show them, with the format of their values.
@@ -61,7 +61,7 @@ class Labels:
     paths: Mapping[str, tuple[str, ...]]
     common: Mapping[str, str]
 
-    def system(self, row: Row, separator: str = " ") -> str:
+    def system(self, row: CellFields, separator: str = " ") -> str:
         """The system with the recipe fields that vary: ``dgl sampler.fused=false``.
 
         An environment other than the run's and the system that this row replaces are always named.
@@ -73,15 +73,15 @@ class Labels:
         name = separator.join([system + UNVERIFIED * unverified(row), *settings])
         return name + (f"{separator}(for {row['stand_in_for']})" if row.get("stand_in_for") else "")
 
-    def values(self, row: Row) -> dict[str, str]:
+    def values(self, row: CellFields) -> dict[str, str]:
         """The values of the varying axes that the row has."""
         return {axis: value for axis in self.axes if (value := axis_value(row, axis))}
 
-    def varying(self, row: Row, but: Collection[str] = ()) -> dict[str, str]:
+    def varying(self, row: CellFields, but: Collection[str] = ()) -> dict[str, str]:
         """Phrases of these values by axis, without the axes in ``but``."""
         return {a: phrase(a, v) for a, v in self.values(row).items() if a not in but}
 
-    def of(self, row: Row, but: Collection[str] = (), separator: str = ", ") -> str:
+    def of(self, row: CellFields, but: Collection[str] = (), separator: str = ", ") -> str:
         """The full label: ``baseline sampler=fused-map, batch 1024``."""
         return separator.join([self.system(row), *self.varying(row, but).values()])
 
@@ -96,7 +96,7 @@ def phrase(axis: str, value: str) -> str:
     return text.removesuffix("s") if axis == "threads" and value == "1" else text
 
 
-def labels(rows: Iterable[Row]) -> Labels:
+def labels(rows: Iterable[CellFields]) -> Labels:
     """Labels of rows of ``cells.csv``, or of cells as mappings."""
     rows = list(rows)
     values = {axis: [axis_value(r, axis) for r in rows] for axis in AXES}
@@ -114,12 +114,12 @@ def labels(rows: Iterable[Row]) -> Labels:
     return _made_distinct(rows, Labels(axes, paths, common))
 
 
-def _made_distinct(rows: Iterable[Row], labels: Labels) -> Labels:
+def _made_distinct(rows: Iterable[CellFields], labels: Labels) -> Labels:
     """Labels that also show values which only some rows of one label have.
 
     Rows of equal axes and recipes (equal work, another process) keep one label.
     """
-    by_label: dict[str, list[Row]] = {}
+    by_label: dict[str, list[CellFields]] = {}
     for row in rows:
         by_label.setdefault(labels.of(row), []).append(row)
     axes, paths = set(labels.axes), {system: list(own) for system, own in labels.paths.items()}
@@ -139,7 +139,7 @@ def _made_distinct(rows: Iterable[Row], labels: Labels) -> Labels:
     )
 
 
-def _is_whole_epoch(rows: Iterable[Row]) -> bool:
+def _is_whole_epoch(rows: Iterable[CellFields]) -> bool:
     """Whether no epoch was cut by the limit of batches, by the rows that know their epoch."""
     limits = [
         (integer(r.get("max_batches") or 0), integer(r["epoch_batches"]))
@@ -149,7 +149,7 @@ def _is_whole_epoch(rows: Iterable[Row]) -> bool:
     return bool(limits) and all(limit == 0 or limit >= whole for limit, whole in limits)
 
 
-def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
+def _varies(axis: str, rows: list[CellFields], values: list[str]) -> bool:
     """Whether rows have several values of an axis; of a sampler's axis, rows of one system."""
     distinct: dict[str, set[str]] = {}
     for row, value in zip(rows, values, strict=True):
@@ -159,7 +159,7 @@ def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
     return any(len(v) > 1 for v in distinct.values())
 
 
-def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
+def _paths(rows: list[CellFields], axes: Collection[str]) -> tuple[str, ...]:
     """Recipe fields that labels of one system show.
 
     These vary among rows whose stage has the same name, or are chosen by the machine.
@@ -183,7 +183,7 @@ def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
     )
 
 
-def axis_value(row: Row, axis: str) -> str:
+def axis_value(row: CellFields, axis: str) -> str:
     """The value of an axis as text; "" where the row has none."""
     value = row.get(axis)
     if value is None and axis in SAMPLER_AXES:  # a cell that was not run yet
@@ -203,7 +203,7 @@ def axis_value(row: Row, axis: str) -> str:
     return "" if value is None else str(value)
 
 
-def paths_of(row: Row) -> dict[str, object]:
+def paths_of(row: CellFields) -> dict[str, object]:
     """The recipe of a row or cell as values by path: ``{"sampler.pick": "node"}``."""
     recipe = row.get("recipe") or {}
     if isinstance(recipe, str):
@@ -230,7 +230,7 @@ def integer(value: object) -> int:
     return value
 
 
-def unverified(row: Row) -> bool:
+def unverified(row: CellFields) -> bool:
     """Whether a system runs its own epoch loop, so that its work cannot be verified."""
     return row.get("verified") is False or row.get("composed") is False
 
@@ -263,7 +263,7 @@ def _parsed(text: str) -> tuple[str, dict[str, object]]:
     return system, values
 
 
-def fits(cell: Row, label: str) -> bool:
+def fits(cell: CellFields, label: str) -> bool:
     """Whether a cell (its fields by name, with ``recipe``) matches a label.
 
     A label without ``env`` matches cells of the run's own environment.

@@ -1,4 +1,4 @@
-"""The committed calibrations say what their own pairs say."""
+"""Committed calibrations agree with their own pairs."""
 
 import json
 from dataclasses import asdict

@@ -19,7 +19,7 @@ def made():
 
 
 def results(tmp_path, run=RUN):
-    """A root whose only result is a copy of a run, with what headlines are made of."""
+    """A root whose only result is a copy of a run, with the runs of the headlines."""
     shutil.copytree(run, tmp_path / "results" / "a" / "machine")
     (tmp_path / "results" / "reference").symlink_to(ROOT / "results" / "reference")
     return tmp_path / "results" / "a" / "machine"

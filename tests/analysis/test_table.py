@@ -29,8 +29,8 @@ FAILED = {
     "status": "crash", "reason": "died",
 }  # fmt: skip
 PER = [
-    metrics.metric("p", stage, what, value)
-    for stage, what, value in (
+    metrics.metric("p", stage, measure, value)
+    for stage, measure, value in (
         ("epoch", metrics.PER_EDGE, 0.5), ("epoch", metrics.PER_BATCH, 0.25),
         ("sample", metrics.PER_EDGE, 0.4), ("sample", metrics.PER_BATCH, 0.2),
     )

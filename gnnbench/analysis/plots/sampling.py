@@ -114,7 +114,7 @@ def _caption(row: CellRow, wall: float) -> str:
     return "\n".join(lines)
 
 
-def _label(row: style.Row, named: Labels, within: str, between: str) -> str:
+def _label(row: style.CellFields, named: Labels, within: str, between: str) -> str:
     """System and settings that vary within the panel, without the word ``sampler=``."""
     name = named.system(row, within).replace(f"{within}sampler=", within) + style.doubt(row)
     return between.join([name, *named.varying(row, APART).values()])

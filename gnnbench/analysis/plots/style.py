@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gnnbench.analysis.grouping import group_by
-from gnnbench.analysis.labels import Labels, Row, axis_value
+from gnnbench.analysis.labels import CellFields, Labels, axis_value
 from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
 from gnnbench.core import text as safe
 from gnnbench.schema import CellRow, Record, SampleRow
@@ -37,7 +37,7 @@ LABELS = {
     "idle": "no phase busy", "whole": "phases not measured",
 }  # fmt: skip
 
-RowT = TypeVar("RowT", bound=Row)
+RowT = TypeVar("RowT", bound=CellFields)
 RecordT = TypeVar("RecordT", bound=Record)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
 LETTER = 0.078  # width of a letter of a title (inches)
@@ -49,7 +49,7 @@ PALE = 0.35  # opacity
 REACH = 2.0  # intervals are cut off at this multiple of the tallest bar
 
 
-def common(rows: Sequence[Row], key: str) -> str:
+def common(rows: Sequence[CellFields], key: str) -> str:
     """The values of a column, joined."""
     values = dict.fromkeys(str(r[key]) for r in rows if r.get(key) not in (None, ""))
     return ", ".join(values)
@@ -157,17 +157,17 @@ def _tail(path: str, parts: int) -> str:
     return "/".join(path.split("/")[-parts:])
 
 
-def doubt(row: Row) -> str:
+def doubt(row: CellFields) -> str:
     """The mark after the name of an unreliable row, as in the table."""
     return f" {UNRELIABLE_MARK}" if is_unreliable(row) else ""
 
 
-def paleness(row: Row) -> float | None:
+def paleness(row: CellFields) -> float | None:
     """The opacity of a bar: pale for an unreliable row."""
     return PALE if is_unreliable(row) else None
 
 
-def doubts(rows: Iterable[Row], pale: bool = False) -> list[Line2D]:
+def doubts(rows: Iterable[CellFields], pale: bool = False) -> list[Line2D]:
     """The legend entry of that mark, and of ``pale`` bars, if any row is unreliable."""
     if not any(map(is_unreliable, rows)):
         return []
@@ -175,13 +175,13 @@ def doubts(rows: Iterable[Row], pale: bool = False) -> list[Line2D]:
     return [Line2D([], [], lw=0, label=f"{mark}: unreliable; the table says why")]
 
 
-def add_doubt_legend(figure: Figure, rows: Iterable[Row], pale: bool = False) -> None:
+def add_doubt_legend(figure: Figure, rows: Iterable[CellFields], pale: bool = False) -> None:
     """Add the same below a figure whose panels have legends."""
     if handles := doubts(rows, pale):
         figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
 
 
-def mark_doubt(ax: Axes, x: float, y: float, row: Row) -> None:
+def mark_doubt(ax: Axes, x: float, y: float, row: CellFields) -> None:
     """Annotate the point of an unreliable row."""
     if is_unreliable(row):
         ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)

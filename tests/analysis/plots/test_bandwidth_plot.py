@@ -1,4 +1,4 @@
-"""The figure of gather bandwidth: what is drawn of rows written out."""
+"""The figure of gather bandwidth, from rows that the tests write."""
 
 import json
 
@@ -90,8 +90,8 @@ def test_gathers_outside_any_sweep_have_bars(run):
         *gather(2, 1500.0, 2000.0, "device"),
     ]  # fmt: skip
     link, memory = bandwidth.figure(run(cells, metrics)).axes
-    what = "rows of 1024 B, table of 1 GB, 125,000 a gather"
-    titles = [f"cuda, host memory, {what}", f"cuda, its memory, {what}"]
+    sizes = "rows of 1024 B, table of 1 GB, 125,000 a gather"
+    titles = [f"cuda, host memory, {sizes}", f"cuda, its memory, {sizes}"]
     assert [ax.get_title() for ax in (link, memory)] == titles
     assert [p.get_height() for p in link.patches] == pytest.approx([20.0, 50.0])
     assert [t.get_text() for t in link.texts] == ["20", "50"]

@@ -85,7 +85,7 @@ def test_lines_are_traces_and_marks_are_measured(run):
     assert marks[1][2] == marks[2][2] != marks[0][2]
     lines, marks = shown(missed)
     assert lines["degree"] == pytest.approx([8, 3.12, 0])
-    assert [m[1] for m in marks] == [3, 2, 2]  # MB of a batch: what no cache had
+    assert [m[1] for m in marks] == [3, 2, 2]  # MB per batch that were not cached
     lines, marks = shown(times)
     assert marks == [] and times.get_ylabel() == "memory IO per epoch [s]"
 
@@ -96,7 +96,7 @@ def features_of(before, policy, ratio):
 
 
 def test_a_cache_behind_a_store_has_lines_of_its_own(run):
-    """The same policy is asked for other rows there; what is reused is not missed."""
+    """A cache behind another store sees other rows; reused rows are not missed."""
     cells = [
         cell(0, "", 0, memory_io_time_s=4.0), cell(1, "presc#1", 0.5, memory_io_time_s=2.0),
         cell(2, "presc#1", 0.1, memory_io_time_s=3.0),

@@ -1,4 +1,4 @@
-"""The figure of accuracies: what is drawn of rows written out."""
+"""The figure of accuracies, from rows that the tests write."""
 
 import json
 

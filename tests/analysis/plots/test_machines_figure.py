@@ -1,4 +1,4 @@
-"""The figure of several machines: heights are what the rows say."""
+"""The figure of several machines: heights equal the rows' values."""
 
 import pytest
 from machine_rows import run, write

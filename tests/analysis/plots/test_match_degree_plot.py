@@ -1,4 +1,4 @@
-"""The figure of overlap: what is drawn of rows written out."""
+"""The figure of overlap, from rows that the tests write."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""The figure of memory: what is drawn of rows written out."""
+"""The figure of memory, from rows that the tests write."""
 
 import json
 
@@ -28,7 +28,7 @@ def sizes(name, on_host=0, **mebibytes):
 
 
 def bars(ax):
-    """Begin and height of what is drawn, by place."""
+    """Bottom and height of the bars by position."""
     drawn = {}
     for p in ax.patches:
         if p.get_height():

@@ -62,7 +62,7 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
     bars = ax.patches
-    assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle; none of a failure
+    assert len(bars) == 3 * 5  # phases alone, overlap, idle; failures have no bar
     assert [b.get_width() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
     assert [b.get_x() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
     texts = [t.get_text() for t in ax.texts]

@@ -1,4 +1,4 @@
-"""The figure of rooflines: what is drawn of rows written out."""
+"""The figure of rooflines, from rows that the tests write."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The figure of scalability: what is drawn of rows written out."""
+"""The figure of scalability, from rows that the tests write."""
 
 import json
 

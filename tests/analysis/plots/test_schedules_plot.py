@@ -1,4 +1,4 @@
-"""The figure of schedules: what is drawn of rows written out."""
+"""The figure of schedules, from rows that the tests write."""
 
 import json
 
