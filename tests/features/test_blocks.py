@@ -1,4 +1,4 @@
-"""The grid that reads page-ordered: its default, what is refused, who tells it, whom it reaches."""
+"""The grid of page-ordered reads: its default, refusals, its option, and the kernels that use it."""
 
 from types import SimpleNamespace
 
@@ -40,15 +40,15 @@ def test_it_has_a_default_that_is_the_same_when_given():
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_recipe_tells_it_at_whatever_depth(path):
+def test_a_recipe_has_the_grid_at_any_depth(path):
     recipe = find("baseline").definition.changed({**PATHS[path], path: 4})
-    told = recipe.resolved("cuda").plain()
-    assert flat(told)[path] == 4
-    assert from_plain("baseline", told).resolved("cuda").plain() == told
+    plain_recipe = recipe.resolved("cuda").plain()
+    assert flat(plain_recipe)[path] == 4
+    assert from_plain("baseline", plain_recipe).resolved("cuda").plain() == plain_recipe
     plain = recipe.changed({path: 0}).resolved("cuda").plain()
     assert flat(plain)[path] == READERS
     cell = {"system": "baseline", "device": "cuda", "env": ""}
-    rows = [{**cell, "recipe": r} for r in (told, plain)]
+    rows = [{**cell, "recipe": r} for r in (plain_recipe, plain)]
     assert [labels(rows).system(r) for r in rows] == [
         f"baseline {path}=4", f"baseline {path}={READERS}",
     ]  # fmt: skip

@@ -36,7 +36,7 @@ def counted(made):
     return {(name, where): value for _, name, where, value in made.job.counts.rows()}
 
 
-def held(made):
+def cached_nodes(made):
     """The nodes in the cache, in the order of their slots."""
     slots = made._lookup.find(torch.arange(400))
     nodes = torch.nonzero(slots >= 0).squeeze(1)
@@ -48,7 +48,7 @@ def test_hits_come_from_the_cache_and_misses_from_the_host(small_graph):
     spent = made.prepare(footprint)
     assert {m.name for m in spent} == {"hotness_time_s", "rank_time_s", "fill_time_s", "cache_rows"}
     assert {m.name: v for m, v in spent.items()}["cache_rows"] == 2
-    assert held(made) == [5, 3]
+    assert cached_nodes(made) == [5, 3]
     for ids in ([3, 8, 5, 399], [], [5], [0, 1]):
         rows = made.load(batch(ids))
         assert torch.equal(rows, small_graph.features[torch.tensor(ids, dtype=torch.int64)])
@@ -83,7 +83,7 @@ def test_a_cache_of_all_rows_ranks_nothing(monkeypatch, small_graph, policy):
     monkeypatch.setattr("gnnbench.features.cache.ranked_for", unasked)
     made.prepare(unasked)
     made.foresee(unasked, 1)
-    assert held(made) == list(range(400))
+    assert cached_nodes(made) == list(range(400))
     assert torch.equal(made.load(batch([399, 0, 7])), small_graph.features[[399, 0, 7]])
     assert counted(made)["feature_bytes", "host"] == 0
 
@@ -91,7 +91,7 @@ def test_a_cache_of_all_rows_ranks_nothing(monkeypatch, small_graph, policy):
 def test_two_epochs_of_pre_sampling_count_both(small_graph):
     made = store(small_graph, policy="presc#2", ratio=4 / 400)
     made.prepare(footprint)
-    assert held(made) == [5, 3, 8, 0]
+    assert cached_nodes(made) == [5, 3, 8, 0]
 
 
 def test_a_cached_row_is_a_copy_in_the_cache(small_graph):
@@ -114,7 +114,7 @@ def test_the_optimum_knows_the_epoch_that_it_is_told_and_no_other(small_graph):
         made.job.counts.clear()
         for ids in footprint(epoch):
             assert torch.equal(made.load(batch(ids.tolist())), small_graph.features[ids.long()])
-        assert held(made) == [node]
+        assert cached_nodes(made) == [node]
         hits = sum((ids == node).sum().item() for ids in footprint(epoch))
         assert counted(made)["feature_bytes", "cache"] == hits * 96
 
@@ -122,13 +122,13 @@ def test_the_optimum_knows_the_epoch_that_it_is_told_and_no_other(small_graph):
 def test_only_the_optimum_is_told(small_graph):
     made = store(small_graph, policy="presc#1", ratio=0.1)
     made.prepare(footprint)
-    before = held(made)
+    before = cached_nodes(made)
 
     def unasked(epoch):
         raise AssertionError(epoch)
 
     made.foresee(unasked, 1)
-    assert held(made) == before and len(before) == 40
+    assert cached_nodes(made) == before and len(before) == 40
     assert [Cache(policy=p).foresees for p in ("optimal", "presc#1", "degree")] == [
         True, False, False,
     ]  # fmt: skip

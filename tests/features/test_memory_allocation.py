@@ -70,8 +70,8 @@ def test_auto_takes_what_is_stated_on_a_cpu(policy):
     assert made._cache.shape == (0, 64)  # until it is known
     spent = made.fit(lambda: pytest.fail("a CPU has no peak to be measured"))
     assert {m.name: v for m, v in spent.items()} == {"cache_ratio": 0.3}
-    told = {m.name: v for m, v in made.prepare(lambda epoch: []).items()}
-    assert told["cache_rows"] == rows and made._cache.shape == (rows, 64)
+    measures = {m.name: v for m, v in made.prepare(lambda epoch: []).items()}
+    assert measures["cache_rows"] == rows and made._cache.shape == (rows, 64)
     ids = torch.arange(0, 1000, 7)
     for _ in range(2):
         assert torch.equal(made.fetch(ids), made.job.graph.features[ids])
@@ -83,11 +83,11 @@ def test_a_given_ratio_derives_nothing():
 
 
 def test_what_is_left_on_a_gpu(monkeypatch):
-    """Free and held by torch, less the peak of an epoch and the margin; the driver is faked."""
+    """Free and reserved by torch, less the peak of an epoch and the margin; the driver is faked."""
     made = build(Cache(policy="random", ratio="auto", memory_gib=1), 1000)
-    free, held, peak = 2 * GIB, 3 * GIB, 4 * GIB
+    free, reserved, peak = 2 * GIB, 3 * GIB, 4 * GIB
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 99 * GIB))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: held)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: reserved)
     made.job.__dict__["device"] = SimpleNamespace(type="cuda")
     spent = {m.name: v for m, v in made.fit(lambda: peak).items()}
     assert spent.keys() == {"cache_ratio", "uncached_peak_bytes", "uncached_time_s"}

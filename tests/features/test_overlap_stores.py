@@ -62,7 +62,7 @@ def test_the_papers_example():
 
 
 def test_match_serves_right_rows_after_a_batch_that_it_refused():
-    """Places that the refused batch told of are not those of any rows."""
+    """Slots set by the refused batch have no rows."""
     store, _ = made(Match(), torch.arange(60.0)[:, None].repeat(1, 3))
     for ids in ([0, 1, 2, 3], [10, 11, 2, 60], [5, 6, 3, 2], [10, 11, 7, 8], [7, 10, 0, 5]):
         if 60 in ids:
@@ -208,9 +208,9 @@ def reads_itself(monkeypatch):
     monkeypatch.setattr(window, "ZeroCopyGather", Read)
     monkeypatch.setattr(window, "gather_once", gather_once)
 
-    def store(features, length, held=1):
+    def store(features, length, max_in_flight=1):
         graph = SimpleNamespace(name="t", features=features, num_nodes=features.shape[0])
-        job = Job(Cell("e", "s", "t", ""), graph, Counts(), held)
+        job = Job(Cell("e", "s", "t", ""), graph, Counts(), max_in_flight)
         under = Read(job)
         under.table = features
         return window.WindowStore(job, under, length, holds_batches=True)
@@ -241,11 +241,11 @@ def test_a_window_that_holds_the_rows_of_its_batches(reads_itself):
     store.close()
 
 
-@pytest.mark.parametrize("held,windows", [(1, 1), (3, 2), (4, 3), (6, 4)])
-def test_rows_of_as_many_windows_as_are_held_stay(reads_itself, held, windows):
+@pytest.mark.parametrize("max_in_flight,windows", [(1, 1), (3, 2), (4, 3), (6, 4)])
+def test_rows_of_windows_in_flight_stay_valid(reads_itself, max_in_flight, windows):
     """Not one buffer more than that takes; rows that were not announced lie apart."""
     features = table(torch.float32, 4)
-    store = reads_itself(features, 2, held=held)
+    store = reads_itself(features, 2, max_in_flight=max_in_flight)
     assert len(store._ring.reserve(0)) == windows
     served = []
     for ids in [[1, 2], [3]], [[4], [5, 1]], [[6, 7, 8], []], [[9], [0]]:
@@ -253,9 +253,9 @@ def test_rows_of_as_many_windows_as_are_held_stay(reads_itself, held, windows):
         store.announce(batches)
         for one in batches:
             served.append((store.load(one), features[one.input_nodes.long()]))
-            assert all(same(*pair) for pair in served[-held:])
+            assert all(same(*pair) for pair in served[-max_in_flight:])
     kept = served[-1]
-    for _ in range(held):
+    for _ in range(max_in_flight):
         store.load(batch([2, 3]))
     assert same(*kept)
     store.close()

@@ -14,8 +14,8 @@ from gnnbench.features.spec import Cache, Host, Match, Window
 SPECS = [Host(), Cache(policy="degree", ratio=0.3), Match(), Window(window=2)]
 
 
-def job(graph, held):
-    return Job(Cell("e", "s", graph.name, ""), graph, Counts(), held)
+def job(graph, max_in_flight):
+    return Job(Cell("e", "s", graph.name, ""), graph, Counts(), max_in_flight)
 
 
 def test_a_buffer_is_handed_out_again_when_all_others_were():
@@ -41,19 +41,19 @@ def test_room_that_is_reserved_stays_where_it_is():
     assert [b.data_ptr() for b in ring.reserve(4)] == [b.data_ptr() for b in buffers]
 
 
-@pytest.mark.parametrize("held", [1, 2, 5])
+@pytest.mark.parametrize("max_in_flight", [1, 2, 5])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
-def test_as_many_results_stay_valid_as_the_job_holds(spec, held, small_graph):
-    made = spec.resolved("cpu").build(job(small_graph, held))
-    made.prepare(lambda epoch: iter(()))
-    draw, waiting = torch.Generator().manual_seed(held), []
+def test_max_in_flight_results_stay_valid(spec, max_in_flight, small_graph):
+    store = spec.resolved("cpu").build(job(small_graph, max_in_flight))
+    store.prepare(lambda epoch: iter(()))
+    draw, valid = torch.Generator().manual_seed(max_in_flight), []
     for step in range(60):
         n = int(torch.randint(0, 400, (), generator=draw))
         ids = torch.randperm(400, generator=draw)[:n].int()
-        if len(waiting) == held:
-            old, rows = waiting.pop(0)
+        if len(valid) == max_in_flight:
+            old, rows = valid.pop(0)
             assert torch.equal(rows, small_graph.features[old.long()]), step
-        waiting.append((ids, made.load(SimpleNamespace(input_nodes=ids))))
+        valid.append((ids, store.load(SimpleNamespace(input_nodes=ids))))
 
 
 def test_a_store_before_another_asks_it_for_one_result(small_graph):

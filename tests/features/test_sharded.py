@@ -112,7 +112,7 @@ def test_each_rank_reads_every_row_bit_for_bit(ranks, dtype, width):
 def test_a_sharded_cache_counts_each_row_where_it_was(ranks, ratio, policy):
     graph, made = stores(ranks, spec=Sharded(policy=policy, ratio=ratio))
     counts = hotness(Policy.named(policy), graph, footprint)
-    held = ranking(counts, NODES, 5)[: round(ratio * NODES)].tolist()
+    cached = ranking(counts, NODES, 5)[: round(ratio * NODES)].tolist()
     asked = [torch.tensor([0, 5, 3, 90, 5, 12, 96]), torch.tensor([], dtype=torch.int64),
              torch.arange(NODES)]  # fmt: skip
     for rank, store in enumerate(made):
@@ -121,7 +121,7 @@ def test_a_sharded_cache_counts_each_row_where_it_was(ranks, ratio, policy):
             rows = store.fetch(ids)
             assert same(rows, graph.features[ids])
             for node in ids.tolist():
-                place = held.index(node) if node in held else -1
+                place = cached.index(node) if node in cached else -1
                 mine = place % ranks == rank
                 expected["host" if place < 0 else "cache" if mine else "peer"] += 20
         assert {w: n for w, n in bytes_of(store).items() if n} == dict(expected)
@@ -150,7 +150,7 @@ def test_results_stay_valid_as_long_as_the_job_asks():
     store.close()
 
 
-def test_ranks_that_would_hold_other_rows_are_told():
+def test_ranks_with_different_rows_are_refused():
     def another(epoch):
         return [torch.tensor([11, 13])]
 

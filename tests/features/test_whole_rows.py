@@ -26,22 +26,22 @@ class Tensor:
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """What a stand-in of the wheels is told."""
-    told = []
+def calls(monkeypatch):
+    """Calls of a fake of the wheels."""
+    calls = []
     monkeypatch.setattr(WholeMemory, "_open", None)
     wgth = types.ModuleType("pylibwholegraph.torch")
     comm = types.SimpleNamespace(support_type_location=lambda kind, where: kind != "distributed")
 
     def create(of, memory, location, sizes, dtype, strides):
-        told.append(("create", memory, location, sizes, strides))
+        calls.append(("create", memory, location, sizes, strides))
         return Tensor(sizes, dtype)
 
-    wgth.init_torch_env_and_create_wm_comm = lambda *_, **__: told.append(("init",))
+    wgth.init_torch_env_and_create_wm_comm = lambda *_, **__: calls.append(("init",))
     wgth.get_local_device_communicator = lambda: comm
     wgth.create_wholememory_tensor = create
-    wgth.destroy_wholememory_tensor = lambda stored: told.append(("free",))
-    wgth.finalize = lambda: told.append(("finalize",))
+    wgth.destroy_wholememory_tensor = lambda stored: calls.append(("free",))
+    wgth.finalize = lambda: calls.append(("finalize",))
     package = types.ModuleType("pylibwholegraph")
     package.torch = wgth
     librmm = types.ModuleType("librmm")
@@ -51,35 +51,35 @@ def told(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "")
-    return told
+    return calls
 
 
 @pytest.mark.parametrize(("table", "location"), [("uva", "cpu"), ("gpu", "cuda")])
-def test_rows_are_the_table_s(table, location, small_graph, told):
+def test_rows_are_the_table_s(table, location, small_graph, calls):
     system = make(small_graph)
     store = WholeRows(system.job, table, "chunked")
     ids = torch.tensor([5, 0, 5, 2], dtype=torch.int32)
     assert torch.equal(store.fetch(ids), small_graph.features[[5, 0, 5, 2]])
     rows, dim = small_graph.features.shape
-    assert told == [("init",), ("create", "chunked", location, [rows, dim], [dim, 1])]
+    assert calls == [("init",), ("create", "chunked", location, [rows, dim], [dim, 1])]
     where = "device" if table == "gpu" else "zero_copy"
     assert ["features", "feature_bytes", where, 4 * dim * 4] in system.job.counts.rows()
     store.close()
-    assert told[2:] == [("free",), ("finalize",)]
+    assert calls[2:] == [("free",), ("finalize",)]
 
 
-def test_the_last_stage_ends_its_state(small_graph, told):
+def test_the_last_stage_finalizes_wholegraph(small_graph, calls):
     first, second = WholeMemory.share(), WholeMemory.share()
     assert first is second
     first.close()
-    assert told == [("init",)]
+    assert calls == [("init",)]
     second.close()
-    assert told == [("init",), ("finalize",)]
+    assert calls == [("init",), ("finalize",)]
     WholeMemory.share().close()  # and it may begin anew
-    assert told == [("init",), ("finalize",)] * 2
+    assert calls == [("init",), ("finalize",)] * 2
 
 
-def test_memory_that_is_not_there_is_said(small_graph, told):
+def test_missing_memory_is_reported(small_graph, calls):
     job = make(small_graph).job
     with pytest.raises(UnsupportedError, match=r"give -o baseline\.features\.memory=chunked"):
         WholeRows(job, "uva", "distributed")

@@ -1,4 +1,4 @@
-"""Blocks in DGL's and PyG's form, written out by hand and held against both packages."""
+"""Blocks in DGL's and PyG's form, written by hand and compared with both packages."""
 
 import pytest
 import torch

@@ -48,8 +48,8 @@ def test_an_extension_that_does_not_load(monkeypatch, small_graph):
 
     monkeypatch.setattr(flags, "WITH_PYG_LIB", False)
     assert made.sample(small_graph.train_idx[:4], 0, 0).sizes().num_edges > 0
-    told = pytest.raises(MissingError, match=r"cannot load .* pyg-lib.*data\.pyg\.org")
-    with told, pyg_import.sampling_by("pyg-lib"):
+    missing = pytest.raises(MissingError, match=r"cannot load .* pyg-lib.*data\.pyg\.org")
+    with missing, pyg_import.sampling_by("pyg-lib"):
         pass
 
 

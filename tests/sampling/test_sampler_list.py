@@ -1,4 +1,4 @@
-"""The list of samplers, and a stranger's beside ours."""
+"""The list of samplers, and a third party's sampler."""
 
 import importlib
 import pickle
