@@ -1,4 +1,4 @@
-"""The grid of page-ordered reads: its default, refusals, its option, and the kernels that use it."""
+"""The grid of page-ordered reads: default, refusals, its option, and the kernels that use it."""
 
 from types import SimpleNamespace
 
