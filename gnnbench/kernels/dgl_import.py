@@ -24,8 +24,8 @@ GRAPHBOLT_NEEDS = {"pydantic": "pydantic", "pandas": "pandas", "yaml": "pyyaml"}
 
 def dgl_missing(device: str = "cpu") -> Missing | None:
     """Why DGL cannot be imported here or not run on ``device``, without importing it."""
-    found = importlib.util.find_spec("dgl")
-    if found is None:
+    spec = importlib.util.find_spec("dgl")
+    if spec is None:
         if sys.version_info >= (3, 12):
             version = ".".join(map(str, sys.version_info[:2]))
             return Missing(
@@ -69,9 +69,9 @@ def graphbolt_missing(device: str = "cuda") -> Missing | None:
 
 
 def _folder() -> Path:
-    """That of the installed DGL."""
-    found = importlib.util.find_spec("dgl")
-    return Path((found.origin if found else None) or "").parent
+    """Folder of the installed DGL."""
+    spec = importlib.util.find_spec("dgl")
+    return Path((spec.origin if spec else None) or "").parent
 
 
 @lru_cache(maxsize=8)
@@ -112,7 +112,7 @@ def import_dgl() -> types.ModuleType:
     """The ``dgl`` module.
 
     dgl 1.1.3 imports ``setuptools.extern.packaging``, which recent setuptools no longer ships:
-    the ``packaging`` library stands in for it.
+    the ``packaging`` library replaces it.
     """
     os.environ.setdefault("DGLBACKEND", "pytorch")
     if importlib.util.find_spec("setuptools") is None:

@@ -47,11 +47,11 @@ def gather_over_out(
     out: Tensor,
     remember: bool = False,
 ) -> int:
-    """Rows out of those that are kept, the others out of the table; all in the host's memory.
+    """Gather on the host: cached rows from ``kept``, the others from the table.
 
     ``table``, ``ids`` and ``out`` as in :func:`gather`, ``out`` apart from ``kept`` ``[k, ...]``;
-    the rest as in :func:`gather_over`. Returns the number of rows that were kept. Raises
-    ``UsageError`` as :func:`gather`; what is remembered is then undefined, as ``out`` is.
+    the rest as in :func:`gather_over`. Returns the number of cached rows. Raises
+    ``UsageError`` as :func:`gather`; ``out`` and the remembered slots are then undefined.
     """
     load_native()
     with native_errors():
@@ -103,7 +103,7 @@ def gather_once(
     blocks: int = READERS,
     depth: int = DEPTH,
 ) -> Tensor:
-    """Rows of several batches out of locked host memory, each row of the table read once.
+    """Gather rows of several batches from locked host memory; each row is read once.
 
     ``table`` as in :func:`gather_zero_copy`; ``batches``: at least one, ids as there, any of them
     in several batches or more than once in one. Fills and returns ``out`` ``[m, ...]`` on the
@@ -133,13 +133,13 @@ def gather_over(
     blocks: int = READERS,
     depth: int = DEPTH,
 ) -> Tensor:
-    """Rows out of those that are kept on the device, the others page by page from the host.
+    """Single-pass gather: cached rows from the device, misses page by page from the host table.
 
     ``table`` and ``ids`` as in :func:`gather_zero_copy`; ``kept`` ``[k, ...]`` on the device of the
     ids. Row ``slots[id]`` of it is that of ``id`` where ``generations[id] == generation``, both
-    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there grows by the number of rows that were kept.
-    ``remember`` (the ids are distinct): leaves each id its place in ``ids`` as its slot, under the
-    next generation. The host waits for nothing. Returns ``[m, ...]``, bit for bit. Raises
+    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there grows by the number of cached rows.
+    ``remember`` (with distinct ids) stores the position of each id as its slot, under the next
+    generation. The host waits for nothing. Returns ``[m, ...]``, bit for bit. Raises
     ``UsageError`` as :func:`gather_zero_copy`.
     """
     if not ids.is_cuda:

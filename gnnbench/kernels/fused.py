@@ -20,10 +20,10 @@ from gnnbench.kernels.streams import StreamOrder
 
 
 class HighWater:
-    """The most that batches took, and from it what to allocate for the next: 1.25 times as much.
+    """Largest sizes of earlier batches; the next batch gets 1.25 times as much.
 
-    For the fused samplers numbers come in pairs, a hop each: its nodes (destinations and sources)
-    and its edges.
+    For the fused samplers each hop has two numbers: its nodes (destinations and sources) and its
+    edges.
     """
 
     MARGIN = 1.25
@@ -35,11 +35,11 @@ class HighWater:
 
     @property
     def capacity(self) -> list[int]:
-        """What to allocate for; empty before the first batch."""
+        """Sizes to allocate; empty before the first batch."""
         return self._capacity
 
     def see(self, took: Sequence[int]) -> None:
-        """Take note of what a batch took."""
+        """Record the sizes of a batch."""
         if not self._most:
             self._most = [0] * len(took)
         elif all(map(ge, self._most, took)):  # a generator would take 2 us a batch
@@ -133,7 +133,7 @@ def fastsample(
 def fused_id_map(
     dst: Tensor, neighbors: Sequence[Tensor], *, nodes: int = 0
 ) -> tuple[Tensor, list[Tensor]]:
-    """Rename the global ids of a batch to local ones by Fused-Map's kernels alone; on a GPU only.
+    """Rename the global ids of a batch to local ones by Fused-Map's kernels; on a GPU only.
 
     ``dst`` ``[n]`` (unique) are the seeds, ``neighbors`` one tensor of ids per hop, all of one id
     dtype. ``nodes`` is how many distinct ids to make room for first; 0: as many as there are ids.
@@ -177,8 +177,8 @@ class CapturedFusedMap:
         self._pick = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
         self._frontier = frontier
         self._with_positions = with_positions
-        # Read by the recorded kernels: seeds, wide so that none is cut to a sound one, and key,
-        # batch and number of seeds.
+        # Inputs of the recorded kernels: seeds, in 64 bits so that no invalid id is truncated to a
+        # valid one, and key, batch and number of seeds.
         self._seeds = torch.zeros(max_seeds, dtype=torch.int64, device=device)
         self._place = torch.zeros(3, dtype=torch.int64, device=device)
         self._host_place = torch.zeros(3, dtype=torch.int64, pin_memory=True)
@@ -192,7 +192,7 @@ class CapturedFusedMap:
             # Outside the recording, where the first launch of a kernel may load it; no seeds.
             call("fused_map_padded", *args)
             self._replayed = torch.cuda.CUDAGraph()
-            # Other threads may ask meanwhile whether an event is passed.
+            # Other threads may query events during the capture.
             with torch.cuda.graph(self._replayed, capture_error_mode="thread_local"):
                 self._place.copy_(self._host_place, non_blocking=True)
                 flat = call("fused_map_padded", *args)
@@ -241,7 +241,7 @@ class CapturedFusedMap:
 def trimmed(
     padded: Sequence[Tensor], seeds: int, took: Sequence[int], frontier: str
 ) -> list[Tensor]:
-    """The answer of ``fused_map_padded``, its sizes apart, cut to what the batch took."""
+    """The tensors of ``fused_map_padded`` without its sizes, cut to those of the batch."""
     hops = len(took) // 2
     stride = len(padded) // hops
     out = []
@@ -257,7 +257,7 @@ def trimmed(
 
 
 def _taken(flat: Sequence[Tensor], hops: int, frontier: str) -> list[int]:
-    """Nodes and edges of each hop in turn, of an answer in the catalogue's form."""
+    """Nodes and edges of each hop, from the flat result of an operator."""
     stride = len(flat) // hops
     edges = [t.numel() for t in flat[1::stride]]
     if frontier == "new":

@@ -1,4 +1,4 @@
-"""Fused-Map asked ahead: a batch is enqueued, and its sizes are read later."""
+"""Asynchronous submission of Fused-Map: a batch is enqueued, and its sizes are read later."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ LAST_VERSION = 255  # 8 bits of a table's entry, native/include/gnnbench/fused_e
 
 
 class SubmissionState:
-    """What batches asked one after another are drawn with on a GPU; none of it is cleared between.
+    """State of consecutively submitted batches on a GPU, which is not cleared between them.
 
     ``memory``  uint8 on the GPU: tables and counters, laid out in
                 ``native/bindings/cuda/fused_batch.h``
-    ``sizes``   int64 in locked memory, of batches that were read, for those to come
+    ``sizes``   int64 in locked memory, of batches that were read, for reuse
 
     Batches may be on different streams.
     """
 
-    # Sizes that nobody read, which a kernel may still write: their memory is not given back.
-    _left: ClassVar[list[Tensor]] = []
+    # Unread sizes that a kernel may still write, so their memory is never freed.
+    _abandoned: ClassVar[list[Tensor]] = []
 
     def __init__(self, device: torch.device | str) -> None:
         self.memory = torch.zeros(0, dtype=torch.uint8, device=device)
@@ -38,9 +38,9 @@ class SubmissionState:
         self.sizes: list[Tensor] = []
 
     def begin(self, shape: tuple[object, ...]) -> int:
-        """Version of the next batch; all is zeros where it is version 1.
+        """Start the next batch and return its version; at version 1 the memory is zero.
 
-        ``shape`` is what the layout of the memory depends on: a batch of another one begins anew.
+        ``shape`` has all values that determine the memory layout; another shape restarts it.
         """
         self._order.enter(self.memory)
         if self._version == LAST_VERSION or self._shape != shape:
@@ -50,36 +50,34 @@ class SubmissionState:
         return self._version
 
     def fail(self) -> None:
-        """A batch was perhaps enqueued in part: the next one begins with zeros."""
+        """Zero the memory before the next batch, because this one may be enqueued in part."""
         self._version = LAST_VERSION
 
     def grow(self, size: int) -> None:
-        """Give up what is there for so many bytes."""
+        """Replace the memory by ``size`` zero bytes."""
         self.memory = torch.zeros(size, dtype=torch.uint8, device=self.memory.device)
         self._version = 0
 
     def take_sizes(self, hops: int) -> Tensor:
-        """Locked memory for the sizes of a batch, which no kernel writes any more."""
+        """Locked memory for the sizes of a batch, which no other kernel writes."""
         count = 2 * hops + 1
         if self.sizes and self.sizes[-1].numel() == count:
             return self.sizes.pop()
         return torch.empty(count, dtype=torch.int64, pin_memory=True)
 
     @classmethod
-    def leave(cls, sizes: Tensor) -> None:
-        """Keep the sizes of a batch that nobody will read."""
-        cls._left.append(sizes)
+    def abandon(cls, sizes: Tensor) -> None:
+        """Keep the sizes of a batch that will not be read."""
+        cls._abandoned.append(sizes)
 
 
 class SubmittedFusedMap:
-    """A batch that a GPU draws meanwhile; nothing waits for it before :meth:`read`.
+    """A batch that a GPU samples asynchronously; :meth:`read` waits for it.
 
-    ``seeds`` are on the GPU, one at least; ``capacity`` of
-    :class:`gnnbench.kernels.fused.HighWater` is
-    not empty, and the blocks are views of memory as large as it; ``state`` is that of all batches
-    asked of a graph. Otherwise as :func:`gnnbench.kernels.fused.fused_map`, whose errors of the
-    draw
-    come with :meth:`read`.
+    ``seeds`` are on the GPU and not empty. ``capacity`` of
+    :class:`gnnbench.kernels.fused.HighWater` is not empty; the blocks are views of memory of that
+    size. ``state`` is shared by all batches of a graph. Otherwise as
+    :func:`gnnbench.kernels.fused.fused_map`, whose sampling errors are raised by :meth:`read`.
     """
 
     def __init__(
@@ -102,44 +100,46 @@ class SubmittedFusedMap:
         self._key, self._batch = key, batch
         self._state = state
         self._sizes: Tensor | None = state.take_sizes(len(fanouts))
-        self._told = torch.cuda.Event()
-        how = (*pick.arguments(), frontier, key, batch, with_positions, self._sizes)
+        self._sizes_ready = torch.cuda.Event()
+        arguments = (*pick.arguments(), frontier, key, batch, with_positions, self._sizes)
         sizes = (graph_indptr.numel(), graph_indices.numel(), seeds.numel(), *capacity)
         shape = (*sizes, *fanouts, pick.name, *pick.walk, frontier)
         with torch.cuda.device(seeds.device):
             try:
-                self._padded = self._ask(how, state.begin(shape), capacity)
+                self._padded = self._submit(arguments, state.begin(shape), capacity)
                 if len(self._padded) == 1:  # the state is too small
                     state.grow(int(self._padded[0]))
-                    self._padded = self._ask(how, state.begin(shape), capacity)
+                    self._padded = self._submit(arguments, state.begin(shape), capacity)
             except BaseException:
                 state.fail()
                 raise
-            self._told.record()
+            self._sizes_ready.record()
 
-    def _ask(self, how: tuple[object, ...], version: int, capacity: Sequence[int]) -> list[Tensor]:
+    def _submit(
+        self, arguments: tuple[object, ...], version: int, capacity: Sequence[int]
+    ) -> list[Tensor]:
         state = (self._state.memory, version)
-        return call("fused_map_asked", *self._work, *how, *state, capacity)
+        return call("fused_map_asked", *self._work, *arguments, *state, capacity)
 
     def __del__(self) -> None:
         sizes = getattr(self, "_sizes", None)
         if sizes is not None:
-            SubmissionState.leave(sizes)
+            SubmissionState.abandon(sizes)
 
     def read(self) -> tuple[MiniBatch, list[int]]:
-        """Wait for the sizes: the batch, and what it took as ``capacity`` has it; once.
+        """Wait for the sizes; returns the batch and the capacity it used. Call it once.
 
-        A batch beyond the capacity is drawn again, and waited for: it is there on return whatever
-        was enqueued since it was asked for.
+        A batch beyond the capacity is sampled again; it is complete on return, whatever was
+        enqueued after its submission.
         """
         assert self._sizes is not None
-        self._told.synchronize()
-        *took, fault = self._sizes.tolist()
+        self._sizes_ready.synchronize()
+        *used, fault = self._sizes.tolist()
         self._state.sizes.append(self._sizes)
         self._sizes = None
         seeds = self._work[2]
         if fault:  # too large, or broken: then this raises the error
-            found = fused_map(
+            resampled = fused_map(
                 *self._work,
                 pick=self._pick,
                 frontier=self._frontier,
@@ -148,9 +148,9 @@ class SubmittedFusedMap:
                 with_positions=self._with_positions,
             )
             torch.cuda.current_stream(seeds.device).synchronize()
-            return found
-        flat = trimmed(self._padded, seeds.numel(), took, self._frontier)
+            return resampled
+        flat = trimmed(self._padded, seeds.numel(), used, self._frontier)
         return (
             mini_batch(flat, seeds, self._pick, self._frontier, self._with_positions),
-            took,
+            used,
         )

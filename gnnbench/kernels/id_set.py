@@ -1,4 +1,4 @@
-"""Sets of ids as bits: the union of batches in ascending order, and each id's place in it."""
+"""Sets of ids as bit masks: the sorted union of batches, and the rank of each id in it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gnnbench.kernels.library import load_native, native_errors
 class IdSet:
     """Ids of a graph.
 
-    ``ids`` ``[n]``, ascending. ``words`` int32 ``[ceil(num_nodes / 32), 2]`` beside them: the bits
-    of 32 ids, and how many of ``ids`` come before; a quarter of a byte a node.
+    ``ids`` ``[n]``, ascending. ``words`` int32 ``[ceil(num_nodes / 32), 2]``: the bits of 32 ids,
+    and the number of smaller ids in the set; a quarter of a byte a node.
     """
 
     ids: Tensor
@@ -25,7 +25,7 @@ class IdSet:
 
     @property
     def nbytes(self) -> int:
-        """Memory of both."""
+        """Memory of both tensors."""
         return self.ids.nbytes + self.words.nbytes
 
     def gather(self, rows: Tensor, ids: Tensor) -> Tensor:
@@ -37,8 +37,8 @@ class IdSet:
         that fails a device assert.
         """
         with native_errors():
-            found: Tensor = torch.ops.gnnbench.gather_of_set(rows, self.words, ids)
-        return found
+            gathered: Tensor = torch.ops.gnnbench.gather_of_set(rows, self.words, ids)
+        return gathered
 
     def ones(self, batches: Sequence[Tensor], first: int, out: Tensor) -> Tensor:
         """Write a one wherever a batch has an id of the set; zeros are left as they are.
@@ -52,7 +52,7 @@ class IdSet:
 
 
 def union_ids(batches: Sequence[Tensor], num_nodes: int, shared: bool = False) -> IdSet:
-    """The ids that are in one of ``batches``; ``shared``: those that are there at least twice.
+    """The ids that occur in ``batches``; ``shared``: those that occur at least twice.
 
     ``batches``: at least one, ids int32 or int64 of one dtype and device, in any order, below
     ``num_nodes``. On a GPU the host waits once, for their number. Raises ``UsageError`` for a wrong

@@ -31,7 +31,7 @@ _BACKEND = re.compile(
 
 def _folders() -> list[Path]:
     named = os.environ.get("GNNBENCH_NATIVE_DIR")
-    if named:  # no other folder may answer in its place
+    if named:  # takes precedence over all other folders
         return [Path(named)]
     folders = [Path(__file__).resolve().parent.parent / "_native"]
     with suppress(PackageNotFoundError):
@@ -47,7 +47,7 @@ def _find(name: str) -> Path | None:
 def load_native() -> Path:
     """Load the CPU library and, under a torch built with CUDA, the CUDA one; idempotent.
 
-    Returns the folder. Raises ``MissingError`` where the CPU library is not there or does not load.
+    Returns the folder. Raises ``MissingError`` where the CPU library is missing or does not load.
     """
     path = _find(_CPU)
     if path is None:
@@ -106,9 +106,11 @@ def native_info() -> NativeInfo:
 
 @contextmanager
 def native_errors() -> Iterator[None]:
-    """Turn an operator's error into ``UsageError`` or, for a broken graph, ``DataError``, for host
-    memory that is not to be had ``HostMemoryError``. An argument that torch refuses, for its type
-    or its backend, is a ``UsageError`` too."""
+    """Translate errors of native operators.
+
+    A wrong argument becomes ``UsageError``, also where torch rejects its type or backend; a broken
+    graph ``DataError``; a failed host allocation ``HostMemoryError``.
+    """
     try:
         yield
     except RuntimeError as error:
@@ -125,9 +127,9 @@ def native_errors() -> Iterator[None]:
 
 
 def _refused_by_torch(text: str) -> str:
-    """What is wrong with an operator's argument according to torch, in plain words, or ""."""
-    if found := _TYPE.search(text):
-        wanted, name, given = found.groups()
+    """Message for an argument that torch rejected, or ""."""
+    if match := _TYPE.search(text):
+        wanted, name, given = match.groups()
         if wanted == given == "int":
             return f"{name} must be a whole number of 64 bits"
         if wanted == given or wanted.startswith("List"):

@@ -1,4 +1,4 @@
-"""Host memory that is locked, so that a kernel on a GPU can read it where it is."""
+"""Page-locked host memory, which kernels on a GPU read in place."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ _PORTABLE = 1  # cudaHostRegisterPortable: for every GPU of the process
 
 
 class LockedTensor:
-    """A CPU tensor registered with the driver: in place where it lies in shared memory
-    (``gnnbench.kernels.shared``), else a copy of it, for a mapped file cannot be registered.
+    """A CPU tensor that is registered with the CUDA driver.
 
-    GPUs read ``tensor`` by the same address. Torch's own pinned memory comes in powers of two, up
-    to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
-    nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
-    contents in the error. ``memory=vmm``: always a copy, in memory that the driver makes
-    (:func:`vmm_memory`), which ``device`` alone reads. ``mapping_share`` is the GPU's memory that
-    mapping took, over the bytes mapped; None where they were mapped before. Raises
-    ``HostMemoryError`` where the host's memory cannot be locked, ``UsageError`` where the driver
-    makes none.
+    Shared memory (``gnnbench.kernels.shared``) is registered in place. Any other tensor is copied,
+    because a mapped file cannot be registered. GPUs read ``tensor`` by the same address. Torch's
+    pinned allocator rounds up to powers of two, which is too much for a table or a graph.
+    ``close`` unlocks the memory, as does the end of the object.
+
+    ``device``         one of the GPUs that read it
+    ``name``           of the contents, for the error message
+    ``memory``         ``vmm``: always a copy, in memory allocated by the driver
+                       (:func:`vmm_memory`), which only ``device`` reads
+    ``mapping_share``  GPU memory used by the mapping / bytes mapped; None for an existing mapping
+
+    Raises ``HostMemoryError`` where host memory cannot be locked, ``UsageError`` where the driver
+    cannot allocate it.
     """
 
     def __init__(
-        self, source: Tensor, device: torch.device | str, what: str, memory: str = REGISTERED
+        self, source: Tensor, device: torch.device | str, name: str, memory: str = REGISTERED
     ) -> None:
         self._tensor: Tensor | None
         self.mapping_share: float | None = None
@@ -50,23 +54,23 @@ class LockedTensor:
         with torch.cuda.device(torch.device(device)):
             before = free_memory()
             code = lock(copy) if region is None else lock_region(region)
-            if region is None or region.locks == 1:  # else another one has had it mapped
+            if region is None or region.locks == 1:  # else it was mapped before
                 mapped = size if region is None else region.whole.nbytes
                 self.mapping_share = (before - free_memory()) / mapped
         if code != 0:
             self._tensor = None
             raise HostMemoryError(
-                f"{size} bytes of {what} cannot be locked for the GPU (CUDA error {code}); free"
+                f"{size} bytes of {name} cannot be locked for the GPU (CUDA error {code}); free"
                 " memory, raise the limit of locked memory (ulimit -l), or have the GPU not read"
                 " them (features.table=host, sampler.topology=gpu)"
             )
         undo = partial(unlock, copy) if region is None else partial(unlock_region, region)
         self._unlock = weakref.finalize(self, undo)
-        self._unlock.atexit = False  # the process gives its memory back anyhow
+        self._unlock.atexit = False  # the kernel frees it with the process
 
     @property
     def tensor(self) -> Tensor:
-        """The locked tensor; not to be used after ``close``."""
+        """The locked tensor; invalid after ``close``."""
         assert self._tensor is not None
         return self._tensor
 
@@ -86,17 +90,16 @@ def vmm_copy(source: Tensor, device: torch.device | str) -> Tensor:
 
 
 def vmm_memory(size: int, device: torch.device | str) -> Tensor:
-    """Host memory in pages of 2 MiB, made and locked by the driver for the CUDA ``device``.
+    """Allocate locked host memory in pages of 2 MiB for the CUDA ``device``.
 
-    By cuMemCreate on the NUMA node next to the device: uint8 ``[size]`` on the CPU, contents zero
-    or undefined. It is given back with the last tensor over it, once the device has done its work.
-    Raises ``HostMemoryError`` where there is not that much, ``UsageError`` where the driver makes
-    none.
+    Uses cuMemCreate on the NUMA node next to the device. Returns uint8 ``[size]`` on the CPU,
+    contents undefined. It is freed with the last tensor over it, once the device is idle. Raises
+    ``HostMemoryError`` where memory is short, ``UsageError`` where the driver cannot allocate it.
     """
     import psutil
 
     available = psutil.virtual_memory().available
-    if size > available:  # asked for it, the driver would have other processes killed
+    if size > available:  # the driver would not refuse: the kernel would kill processes
         raise HostMemoryError(
             f"{size} bytes are to be locked for the GPU, {available} are free; free memory, or have"
             " the GPU not read them (features.table=host)"
@@ -108,7 +111,7 @@ def vmm_memory(size: int, device: torch.device | str) -> Tensor:
 
 
 def free_memory() -> int:
-    """Bytes of the current GPU's memory that nobody has taken."""
+    """Free bytes of the current GPU's memory."""
     return int(torch.cuda.mem_get_info()[0])
 
 
@@ -117,15 +120,14 @@ def lock(memory: Tensor) -> int:
     size = memory.numel() * memory.element_size()
     code = int(torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), size, _PORTABLE))
     if code != 0:
-        # The runtime keeps the error for whoever asks next, which is torch after its next launch:
-        # it is taken away by a launch of ours.
+        # The runtime reports the error again at the next launch. This launch clears it.
         with suppress(RuntimeError):
             torch.full((1,), 0, device="cuda")
     return code
 
 
 def lock_region(region: Region) -> int:
-    """:func:`lock` shared memory as a whole, once for all who ask."""
+    """Lock a whole region of shared memory, and count its users."""
     if region.locks == 0:
         with region.writable():
             code = lock(region.whole)
@@ -136,16 +138,16 @@ def lock_region(region: Region) -> int:
 
 
 def unlock_region(region: Region) -> None:
-    """Undo one :func:`lock_region`; the last one unlocks."""
+    """Undo one :func:`lock_region`; the last call unlocks."""
     region.locks -= 1
     if region.locks == 0:
         unlock(region.whole)
 
 
 def unlock(memory: Tensor) -> None:
-    """Undo :func:`lock` once every GPU that may read the memory has done its work.
+    """Undo :func:`lock` once every GPU that may read the memory is idle.
 
-    Those that never held a tensor read nothing; to wait for one would make a context there.
+    A GPU without allocations reads nothing; synchronising with it would create a context there.
     """
     for device in range(torch.cuda.device_count()):
         if torch.cuda.memory_reserved(device) > 0:

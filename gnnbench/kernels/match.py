@@ -1,5 +1,6 @@
-"""What batches have in common: overlaps of their nodes, match degrees, and the order that they
-suggest (Zhu et al., FastGL, ASPLOS '24, section 4.1 and Algorithm 1).
+"""Overlaps of batches, their match degrees, and FastGL's greedy order.
+
+Zhu et al., FastGL, ASPLOS '24, section 4.1 and Algorithm 1.
 """
 
 from __future__ import annotations
@@ -18,60 +19,60 @@ ONES_AT_ONCE = 1 << 24
 RANGE_BYTES = 1 << 20  # of masks: half of a core's second-level cache
 WIDTH = 2048  # entries of a row of ones: the highest integer below which float16 has them all
 TILE_BYTES = 1 << 31  # of rows of ones at a time
-SPARSE = 64  # of as many ids of the graph or fewer one is given, else ids are numbered anew
+SPARSE = 64  # ids are renumbered where fewer than one in SPARSE ids of the graph occurs
 
 
 def overlaps(batches: Sequence[Tensor]) -> Tensor:
     """Number of nodes that batches share, by pair: int64 ``[n, n]`` on the host.
 
     ``batches``: int32 or int64 ids, distinct within a batch, all on one device. The diagonal has
-    the batches' sizes. Exact; memory goes with the ids that are given, not with the graph.
+    the batches' sizes. Exact; memory grows with the number of ids, not with the graph.
     """
-    found = torch.diag(torch.tensor([b.numel() for b in batches], dtype=torch.int64))
+    shared_nodes = torch.diag(torch.tensor([b.numel() for b in batches], dtype=torch.int64))
     filled = [b for b in batches if b.numel()]
     if len(filled) < 2:
-        return found
+        return shared_nodes
     shared = by_products(filled) if filled[0].is_cuda else by_masks(filled)
-    at = found.diagonal().nonzero()[:, 0]
-    found[at[:, None], at] = shared.cpu().fill_diagonal_(0) + torch.diag(found.diagonal()[at])
-    return found
+    at = shared_nodes.diagonal().nonzero()[:, 0]
+    sizes = torch.diag(shared_nodes.diagonal()[at])
+    shared_nodes[at[:, None], at] = shared.cpu().fill_diagonal_(0) + sizes
+    return shared_nodes
 
 
 def by_masks(batches: Sequence[Tensor]) -> Tensor:
-    """Shared nodes of filled batches on the host; the diagonal lacks nodes that are in one only.
+    """Shared nodes of nonempty batches on the host; the diagonal counts shared nodes only.
 
-    A range of ids after the other, so that a bit for each of its ids and batches stays in a core's
-    cache.
+    Works on one range of ids at a time, whose bit masks fit in a core's cache.
     """
-    given = [b.sort().values.numpy() for b in numbered(batches)[0]]
-    n = len(given)
+    sorted_ids = [b.sort().values.numpy() for b in numbered(batches)[0]]
+    n = len(sorted_ids)
     width = max(RANGE_BYTES // (8 * -(-n // 64)), 1)
-    starts = np.arange(0, max(int(b[-1]) for b in given) + 1 + width, width)
-    bounds = [np.searchsorted(b, starts) for b in given]
+    starts = np.arange(0, max(int(b[-1]) for b in sorted_ids) + 1 + width, width)
+    bounds = [np.searchsorted(b, starts) for b in sorted_ids]
     masks = np.zeros((-(-n // 64), width), np.uint64)
     shared = np.zeros((n, n), np.int64)
     for nth, start in enumerate(starts[:-1].tolist()):
         masks[:] = 0
-        for i, (ids, at) in enumerate(zip(given, bounds, strict=True)):
+        for i, (ids, at) in enumerate(zip(sorted_ids, bounds, strict=True)):
             masks[i // 64, ids[at[nth] : at[nth + 1]] - start] |= np.uint64(1 << (i % 64))
-        # Most nodes of large graphs are met by one batch only: they are in no overlap.
+        # Most nodes of large graphs are in a single batch, hence in no overlap.
         several = ((masks & (masks - np.uint64(1))) != 0).any(0) | ((masks != 0).sum(0) > 1)
-        met = np.ascontiguousarray(masks[:, several].T)
-        for first in range(0, len(met), max(1, ONES_AT_ONCE // n)):
-            some = met[first : first + max(1, ONES_AT_ONCE // n)].view(np.uint8)
+        rows = np.ascontiguousarray(masks[:, several].T)
+        for first in range(0, len(rows), max(1, ONES_AT_ONCE // n)):
+            some = rows[first : first + max(1, ONES_AT_ONCE // n)].view(np.uint8)
             ones = np.unpackbits(some, axis=1, count=n, bitorder="little").astype(np.float32)
             shared += (ones.T @ ones).astype(np.int64)
     return torch.from_numpy(shared)
 
 
 def by_products(batches: Sequence[Tensor]) -> Tensor:
-    """The same on any device, for a GPU: products of float16 matrices of ones, exact.
+    """The same for a GPU, by products of float16 matrices of ones; exact.
 
-    Nodes in one batch only are left out, the others numbered by their place among themselves
-    (``union_ids``); then so many places at a time as ``TILE_BYTES`` hold are written as ones, by
-    batch and place, and multiplied in pieces of ``WIDTH``: no sum of a piece exceeds 2048, up to
-    which float16 has every integer, and none of a tile 2^24, up to which float32 has. Nothing is
-    sorted, and a node that is in all batches costs no more than another.
+    Nodes of a single batch are left out and the others are renumbered (``union_ids``). A tile of
+    ``TILE_BYTES`` has a one for each pair of batch and node. It is multiplied in chunks of
+    ``WIDTH``: no sum of a chunk exceeds 2048, up to which float16 represents every integer, and no
+    sum of a tile exceeds 2^24, up to which float32 does. Nothing is sorted, and a node of all
+    batches costs no more than another.
 
     1,000 batches of 300 k out of 100 M ids: 80 M nodes are shared, 1.6e14 operations (0.3 s of the
     H200's tensor cores at float16; counting pairs by atomics is 3e11 of them where all batches
@@ -93,7 +94,7 @@ def by_products(batches: Sequence[Tensor]) -> Tensor:
 
 
 def numbered(batches: Sequence[Tensor]) -> tuple[Sequence[Tensor], int]:
-    """Filled batches and a bound of their ids; where these are few, numbered anew."""
+    """Nonempty batches and an upper bound of their ids; renumbered where few ids occur."""
     count = sum(b.numel() for b in batches)
     bound = int(torch.stack([b.max() for b in batches]).max()) + 1
     if count * SPARSE >= bound:
@@ -113,11 +114,11 @@ def match_degrees(overlaps: Tensor) -> Tensor:
 
 
 def greedy_order(degrees: Tensor, start: int = 0) -> list[int]:
-    """Batches one after the other, each the best match of the one before among those left.
+    """Order batches so that each is the best match of its predecessor among those left.
 
-    ``degrees`` float64 ``[n, n]``; the first is ``start``, of equal degrees the earlier batch is
-    taken. FastGL's Algorithm 1, but those taken are masked: set to zero, as printed, one of them
-    could be taken again where nothing that is left overlaps. Always a permutation of 0 to n - 1.
+    ``degrees`` float64 ``[n, n]``; the first batch is ``start``, and ties go to the earlier batch.
+    FastGL's Algorithm 1, except that taken batches are masked: set to zero, as printed, one of them
+    could be taken again where no remaining batch overlaps. Returns a permutation of 0 to n - 1.
     """
     left = degrees.numpy().copy()
     order: list[int] = []

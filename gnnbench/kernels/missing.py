@@ -1,11 +1,11 @@
-"""What stages on our native operators need, and any on a GPU."""
+"""Requirements of stages on native operators, and of stages on a GPU."""
 
 from __future__ import annotations
 
 from gnnbench.core import nvml
 from gnnbench.core.missing import Missing
 
-TORCH = (2, 11)  # of whose stable ABI the library is built
+TORCH = (2, 11)  # the library uses its stable ABI
 
 
 NO_GPU = Missing(
@@ -23,20 +23,20 @@ NOT_COMPILED = Missing(
 
 
 def native_missing(device: str = "cpu") -> Missing | None:
-    """Torch must be new enough and the CPU library be built; for ``cuda`` a GPU be there, and the
-    CUDA library be built."""
+    """Why native operators cannot run on ``device``: torch, the GPU, or the native library."""
     return library_missing() or (None if device == "cpu" else _no_gpu() or library_missing(device))
 
 
 def library_missing(device: str = "cpu") -> Missing | None:
-    """What keeps our library for a device from being loaded, whether there is a GPU or not."""
+    """Why the native library of a device cannot be loaded, regardless of a GPU."""
     from gnnbench.kernels.library import has_cuda_library, native_info
 
     info = native_info()
     version = tuple(map(int, info["torch"].split(".")[:2]))
     if version < TORCH:
-        needed, found = ".".join(map(str, TORCH)), info["torch"]
-        return Missing(f"the native library needs torch {needed}, this is {found}", "update torch")
+        needed = ".".join(map(str, TORCH))
+        reason = f"the native library needs torch {needed}, this is {info['torch']}"
+        return Missing(reason, "update torch")
     if not info["cpu_built"]:
         return Missing("the native library is not built", "make install")
     if device == "cpu":
@@ -47,7 +47,7 @@ def library_missing(device: str = "cpu") -> Missing | None:
 
 
 def gpu_missing() -> Missing | None:
-    """A GPU must be there, and torch be built with CUDA."""
+    """Why torch cannot use a GPU here."""
     import torch
 
     if (missing := _no_gpu()) is not None:
@@ -56,9 +56,9 @@ def gpu_missing() -> Missing | None:
 
 
 def _no_gpu() -> Missing | None:
-    """Asked first: where there is none nothing that could be installed would help.
+    """Checked first, because without a GPU no installation helps.
 
-    A torch without CUDA sees none, so that the driver is asked as well.
+    A torch without CUDA sees no GPU, so NVML is queried as well.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""A batch's blocks in memory that has one shape for all batches."""
+"""Copy a batch's blocks into buffers of one shape for all batches."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ def pad_blocks(
     room_weights: Sequence[Tensor],
     room_labels: Tensor,
 ) -> None:
-    """Put offsets int32 ``[rows + 1]``, ids int32 ``[edges]`` and weights float32 ``[edges]`` (or
-    none at all) of each layer, and labels int64 ``[seeds]``, into longer tensors.
+    """Copy each layer's offsets int32 ``[rows + 1]``, ids int32 ``[edges]`` and optional weights
+    float32 ``[edges]``, and labels int64 ``[seeds]``, into longer tensors.
 
-    The edges behind the batch's are shared out, evenly and in order, among the rows behind the
-    batch's; what they have of ids and weights stays. Labels behind the batch's become -1. All on
-    one device, where it is one kernel. Nothing waits. Raises ``UsageError`` for what does not fit,
-    and where edges are left without a row behind the batch's.
+    The padding edges are distributed evenly and in order over the padding rows; their ids and
+    weights are unchanged. Padding labels become -1. One kernel on one device, without a wait.
+    Raises ``UsageError`` for tensors that do not fit, and for padding edges without a padding row.
     """
     load_native()
     with native_errors():

@@ -30,16 +30,16 @@ WORKERS = ("warp", "block")
 
 @dataclass(frozen=True)
 class TaskStats:
-    """What the queue did for one batch; a task is a vertex at a hop.
+    """Statistics of the task queue for one batch; a task is a vertex at a hop.
 
-    ``capacity``   (tasks, edges) that the batch took: what a later batch may be sized by
+    ``capacity``   (tasks, edges) of the batch, from which a later batch is sized
     ``enqueued``   tasks, seeds included
     ``processed``  of those, tasks that were sampled
     ``lost``       enqueued - processed; 0 unless the variant is ``as_printed``
     ``stale``      slots that ``as_printed`` read before their task was written
-    ``parts``      parts into which long rows were split for all workers to share, beside the tasks;
+    ``parts``      parts of long rows that were split among all workers, in addition to the tasks;
                    0 with ``hubs="whole"``
-    ``attempts``   1, or more where memory was too small and the batch was begun anew
+    ``attempts``   1, or more where memory was too small and the batch was restarted
     """
 
     capacity: tuple[int, int]
@@ -74,7 +74,7 @@ def pgsampler(
         graph_indptr: int64 ``[num_nodes + 1]``.
         graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
         seeds: int32 or int64 ``[n]``, unique; may be empty. Their device samples: the CPU, or a
-            GPU, where the graph and the pick's tables may also lie in locked host memory.
+            GPU, where the graph and the pick's tables may also be in locked host memory.
         fanouts: as in :func:`gnnbench.kernels.sampler.hop_by_hop`; at most 31 hops.
         key: from :func:`gnnbench.kernels.rng.key`.
         batch: number of the batch in its epoch, below 2^32.

@@ -61,7 +61,7 @@ def permutation(
 
         return torch.from_numpy(reference.permutation(n, key)[:some]).to(device)
     if torch.device(device).type == "cpu" and some < n * WORTH_SELECTING:
-        # Keys are uniform: so many lie below the limit, but for six standard deviations.
+        # Keys are uniform: that many are below the limit, within six standard deviations.
         limit = int((some + 6 * math.isqrt(some) + 36) / n * 2**63)
         parts = []
         for begin in range(0, n, _PIECE):

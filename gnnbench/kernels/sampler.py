@@ -33,7 +33,7 @@ def hop_by_hop(
         graph_indptr: int64 ``[num_nodes + 1]``.
         graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
         seeds: int32 or int64 ``[n]``, unique; may be empty. Their device samples: the CPU, or a
-            GPU, where the graph and the pick's tables may also lie in locked host memory.
+            GPU, where the graph and the pick's tables may also be in locked host memory.
         fanouts: neighbours per destination and hop, from the seeds outwards, each at least 1, or
             -1 for all of them, which picks without replacement alone take.
         pick: a name of ``gnnbench.kernels.picks`` that needs nothing else, or a ``PickSpec``. Those
@@ -77,7 +77,7 @@ def hop_by_hop(
 def mini_batch(
     flat: Sequence[Tensor], seeds: Tensor, pick: PickSpec, frontier: str, with_positions: bool
 ) -> MiniBatch:
-    """The answer of a whole-batch operator (its form: ``native/bindings/cpu/catalogue.cpp``)."""
+    """The result of a whole-batch operator (its form: ``native/bindings/cpu/catalogue.cpp``)."""
     walked = pick.gives_weights
     stride = 4 if with_positions or walked else 3
     blocks = []

@@ -1,4 +1,4 @@
-"""Rows of a table that is dealt out over the GPUs of a group."""
+"""Gather from a table that is sharded over the GPUs of a group."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ OWN, PEER, TABLE = range(3)  # places in ``counts``
 
 
 def shard_rows(rows: int, rank: int, ranks: int) -> int:
-    """Rows of ``rows``, dealt out one by one, that are a rank's: those of places rank, rank +
-    ranks ..."""
+    """Number of rows of a rank under round-robin sharding: rank, rank + ranks, ..."""
     return len(range(rank, rows, ranks))
 
 
@@ -34,7 +33,7 @@ def gather_sharded(
     page_bytes: int = PAGE_BYTES,
     readers: int = READERS,
 ) -> Tensor:
-    """Rows out of shards in the memory of several GPUs, the others out of locked host memory.
+    """Gather rows from shards on several GPUs, and missing rows from locked host memory.
 
     ``shards``: one to 64, ``[k, ...]`` of one dtype and shape of rows, each of which the device of
     the ids reads (``OpenedDeviceMemory``), shard ``own`` in its memory. Place p is row ``p //

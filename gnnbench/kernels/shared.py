@@ -1,5 +1,4 @@
-"""Tensors over memory that another process holds (``gnnbench.datasets.shared_memory``), shared by
-all."""
+"""Tensors over shared memory of another process (``gnnbench.datasets.shared_memory``)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from gnnbench.core import pages
 
 @dataclass
 class Region:
-    """One mapping of this process, ``whole`` as bytes; ``locks`` counts who locked it for GPUs."""
+    """A mapping of this process, ``whole`` as bytes; ``locks`` counts its users on GPUs."""
 
     whole: Tensor
     locks: int = 0
@@ -32,27 +31,26 @@ class Region:
         finally:
             self._protect(mmap.PROT_READ)
 
-    def _protect(self, how: int) -> None:
-        pages.protect(self.whole.data_ptr(), self.whole.numel(), how)
+    def _protect(self, protection: int) -> None:
+        pages.protect(self.whole.data_ptr(), self.whole.numel(), protection)
 
 
-# A mapping lasts as long as the process, so that an address never comes to mean another one.
+# A mapping lasts as long as the process, so an address is never reused for another mapping.
 _REGIONS: list[Region] = []
 
 
 def map_shared(address: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-    """The tensor at an address that ``gnnbench.datasets.shared_memory`` gave, read-only: a write
-    to it ends
-    the process by SIGSEGV, for it would change the data of every other life.
+    """Map the tensor at an address of ``gnnbench.datasets.shared_memory``, read-only.
 
-    Raises ``OSError`` where nothing is held there any more, ``ValueError`` where the size differs.
+    A write would change the data of all other trials, so it ends the process by SIGSEGV. Raises
+    ``OSError`` where the memory no longer exists, ``ValueError`` where its size differs.
     """
     size = torch.empty(0, dtype=dtype).element_size() * torch.Size(shape).numel()
     descriptor = os.open(address, os.O_RDWR | os.O_CLOEXEC)
     try:
-        held = os.fstat(descriptor).st_size
-        if held != size:
-            raise ValueError(f"{address} holds {held} bytes where {size} are expected")
+        actual = os.fstat(descriptor).st_size
+        if actual != size:
+            raise ValueError(f"{address} holds {actual} bytes where {size} are expected")
         if size == 0:
             return torch.empty(shape, dtype=dtype)
         memory = (ctypes.c_ubyte * size).from_address(pages.map_file(descriptor, size))
@@ -65,7 +63,7 @@ def map_shared(address: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tens
 
 
 def region_of(tensor: Tensor) -> Region | None:
-    """The shared memory in which a tensor lies, if it does."""
+    """The region of shared memory that contains a tensor, or None."""
     if tensor.device.type != "cpu":
         return None
     begin = tensor.data_ptr()

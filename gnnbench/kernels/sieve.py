@@ -1,4 +1,4 @@
-"""SIEVE's queue, one batch of insertions at a time."""
+"""SIEVE's queue, updated one batch at a time."""
 
 from __future__ import annotations
 

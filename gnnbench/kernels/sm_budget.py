@@ -11,15 +11,15 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.kernels.library import load_native, native_errors
 
 
-class Limited(NamedTuple):
-    """A stream, and on how many multiprocessors its kernels run."""
+class LimitedStream(NamedTuple):
+    """A stream, and the number of multiprocessors on which its kernels run."""
 
     stream: torch.cuda.Stream
     sms: int
 
 
 @cache  # contexts last as long as the process
-def limited_stream(device: torch.device, sms: int) -> Limited:
+def limited_stream(device: torch.device, sms: int) -> LimitedStream:
     """A stream of ``device`` whose kernels run on ``sms`` of its multiprocessors (a green context).
 
     The driver rounds up, to a multiple of 8 on compute capability 9.0; other streams still run on
@@ -28,11 +28,11 @@ def limited_stream(device: torch.device, sms: int) -> Limited:
     """
     load_native()
     with native_errors():
-        told = torch.ops.gnnbench.limited_stream(torch.empty(0, device=device), sms)
-    error, stream, given = told.tolist()
+        result = torch.ops.gnnbench.limited_stream(torch.empty(0, device=device), sms)
+    error, stream, granted = result.tolist()
     if error:
         raise UnsupportedError(
             f"the driver cannot give a stream {sms} multiprocessors (CUDA error {error}); take"
             " schedule.sms=0, or a driver of CUDA 12.5 or later"
         )
-    return Limited(torch.cuda.ExternalStream(stream, device), given)
+    return LimitedStream(torch.cuda.ExternalStream(stream, device), granted)

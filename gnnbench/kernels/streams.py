@@ -1,4 +1,4 @@
-"""The order of what uses a GPU's memory on several streams."""
+"""Ordering of accesses to GPU memory from several streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large tensor of the host onto a GPU: by all cores into locked memory, and on by its engine."""
+"""Copy a large host tensor to a GPU through locked buffers that all cores fill."""
 
 from __future__ import annotations
 
@@ -8,59 +8,60 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-PIECE_BYTES = 32 << 20
-PIECES = 4
+CHUNK_BYTES = 32 << 20
+BUFFERS = 4
 WORTH_IT = 256 << 20  # bytes; below, locking the buffers takes longer than it saves
 
 
-class Copied(Protocol):
-    """The end of a copy, as of ``torch.cuda.Event``."""
+class CopyEvent(Protocol):
+    """The completion of a copy, such as a ``torch.cuda.Event``."""
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Wait for the copy."""
 
 
-Copy = Callable[[Tensor, Tensor], Copied]  # (from a buffer, to the device): enqueued in order
+Copy = Callable[[Tensor, Tensor], CopyEvent]  # (buffer, target) -> event; copies run in order
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """``tensor.to(device)``, done when it returns; of a mapped file several times as fast.
+    """``tensor.to(device)``, complete on return; several times as fast for a mapped file.
 
-    The driver reads memory that is not locked by one core, page fault by page fault. Raises
+    The driver copies pageable memory with one core, page fault by page fault. Raises
     ``torch.OutOfMemoryError`` where the device has no room.
     """
     plain = device.type != "cuda" or tensor.is_cuda or tensor.nbytes < WORTH_IT
     if plain or not tensor.is_contiguous() or tensor.is_pinned():
         return tensor.to(device)
-    found = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
-    room = PIECE_BYTES // tensor.element_size()
-    buffers = [torch.empty(room, dtype=tensor.dtype, pin_memory=True) for _ in range(PIECES)]
+    target = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
+    length = CHUNK_BYTES // tensor.element_size()
+    buffers = [torch.empty(length, dtype=tensor.dtype, pin_memory=True) for _ in range(BUFFERS)]
     stream = torch.cuda.current_stream(device)
 
-    def copy(piece: Tensor, there: Tensor) -> Copied:
-        there.copy_(piece, non_blocking=True)
+    def copy(chunk: Tensor, part: Tensor) -> CopyEvent:
+        part.copy_(chunk, non_blocking=True)
         done = torch.cuda.Event()
         done.record(stream)
         return done
 
-    send(tensor.view(-1), found.view(-1), buffers, copy)
-    return found
+    send(tensor.view(-1), target.view(-1), buffers, copy)
+    return target
 
 
-def send(here: Tensor, there: Tensor, buffers: Sequence[Tensor], copy: Copy) -> None:
-    """Copy a tensor of one dimension through ``buffers``, in turn; done when it returns.
+def send(source: Tensor, target: Tensor, buffers: Sequence[Tensor], copy: Copy) -> None:
+    """Copy a one-dimensional tensor through ``buffers``, cyclically; complete on return.
 
-    A buffer is written again only when its own copy is done.
+    A buffer is refilled only after its copy has completed.
     """
-    under_way: list[Copied | None] = [None] * len(buffers)
-    pieces = zip(here.split(len(buffers[0])), there.split(len(buffers[0])), strict=True)
-    for number, (piece, place) in enumerate(pieces):
+    pending: list[CopyEvent | None] = [None] * len(buffers)
+    size = len(buffers[0])
+    chunks = zip(source.split(size), target.split(size), strict=True)
+    for number, (chunk, part) in enumerate(chunks):
         turn = number % len(buffers)
-        if (before := under_way[turn]) is not None:
+        if (before := pending[turn]) is not None:
             before.synchronize()
-        filled = buffers[turn][: piece.numel()]
-        filled.copy_(piece)
-        under_way[turn] = copy(filled, place)
-    for last in under_way:
+        filled = buffers[turn][: chunk.numel()]
+        filled.copy_(chunk)
+        pending[turn] = copy(filled, part)
+    for last in pending:
         if last is not None:
             last.synchronize()

@@ -1,4 +1,4 @@
-"""Times of the stages inside a native whole-batch sampler."""
+"""Times of the steps inside a native whole-batch sampler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES = ("prepare", "pick", "id_map", "block")
 
 @dataclass(frozen=True)
 class Mark:
-    """One stretch between two marks, in seconds; ``hop`` from 0, -1 where it serves all hops.
+    """Time between two marks, in seconds; ``hop`` counts from 0 and is -1 for work of all hops.
 
     ``device_s`` is the time between events on the stream, 0 on a CPU.
     """
@@ -30,7 +30,7 @@ class Mark:
 
 
 def traced(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, list[Mark]]:
-    """What ``call`` returns and the marks of the native samplers that it ran on this thread.
+    """Run ``call``; returns its result and the marks of the native samplers on this thread.
 
     On a GPU it waits for the device at the end; the events cost about 2 us a mark.
     """
@@ -40,8 +40,8 @@ def traced(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T
     with native_errors():
         trace(like, True)
     try:
-        found = call()
+        result = call()
     finally:
         with native_errors():
             rows = trace(like, False).tolist()
-    return found, [Mark(STAGES[int(stage)], int(hop), *times) for stage, hop, *times in rows]
+    return result, [Mark(STAGES[int(stage)], int(hop), *times) for stage, hop, *times in rows]

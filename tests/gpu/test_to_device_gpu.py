@@ -12,7 +12,7 @@ DEVICE = torch.device("cuda", 0)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(module, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 16)
     monkeypatch.setattr(module, "WORTH_IT", 0)
 
 

@@ -24,11 +24,11 @@ def union_ids(batches: Sequence[Tensor], num_nodes: int, shared: bool = False) -
 
 def ones(ids: Sequence[int], batches: Sequence[Tensor], first: int, shape: Sequence[int]) -> Tensor:
     """As :meth:`gnnbench.kernels.id_set.IdSet.ones` into zeros: float16 of that shape."""
-    found = torch.zeros(*shape, dtype=torch.float16)
+    matrix = torch.zeros(*shape, dtype=torch.float16)
     pieces, _, width = shape
     for nth, batch in enumerate(batches):
         for place, i in enumerate(ids):
             at = place - first
             if 0 <= at < pieces * width and i in batch.tolist():
-                found[at // width, nth, at % width] = 1
-    return found
+                matrix[at // width, nth, at % width] = 1
+    return matrix

@@ -47,8 +47,8 @@ class _Graph:
             walks, length, restart = self.pick.walk
             return picks.random_walk(self.row, node, walks, length, restart, fanout, draws)
         tables = [t[begin:end].tolist() for t in self.tables]
-        found = picks.positions(self.pick.name, end - begin, fanout, draws, tables)
-        return [(int(self.indices[begin + p]), begin + p) for p in found]
+        chosen = picks.positions(self.pick.name, end - begin, fanout, draws, tables)
+        return [(int(self.indices[begin + p]), begin + p) for p in chosen]
 
 
 def _hop(

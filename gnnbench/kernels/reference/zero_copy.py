@@ -1,4 +1,4 @@
-"""What PyTorch-Direct's kernel asks of the host (section 3.2.1, Listing 2): an address model."""
+"""Host requests of PyTorch-Direct's kernel (section 3.2.1, Listing 2): an address model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def requests(ids: npt.ArrayLike, features: int, aligned: bool = False) -> int:
 
 
 def lines(ids: npt.ArrayLike, features: int) -> int:
-    """Lines of 128 bytes that the rows lie in, each row's by themselves: the fewest requests."""
+    """Cache lines of 128 bytes that the rows touch, counted by row: the fewest requests."""
     first = np.asarray(ids, dtype=np.int64) * features * ELEMENT_BYTES
     last = first + features * ELEMENT_BYTES - 1
     return int((last // LINE_BYTES - first // LINE_BYTES + 1).sum())
