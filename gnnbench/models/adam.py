@@ -13,9 +13,9 @@ class Adam:
     """``torch.optim.Adam`` with its defaults (Kingma and Ba, arXiv:1412.6980), bit for bit.
 
     It calls the function that the class calls. The class itself imports torch's compiler when it
-    is made: a second of CPU time in each life of a worker, and nothing of it is used.
-    ``capturable``, of parameters on a GPU: so that a CUDA graph may hold an update the number of
-    updates is kept there, and what follows from it is computed in float32: equal within rounding.
+    is created, which costs each worker process a second of CPU time for nothing. ``capturable``,
+    for parameters on a GPU: the step counts are kept there, so that a CUDA graph can capture an
+    update. Bias corrections are then float32: equal within rounding.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Adam:
         self._lr = lr
         self._capturable = capturable
         self._parameters = list(parameters)
-        # On the CPU, as torch has them, where the host is to read them.
+        # On the CPU, as in torch, where the host reads them.
         self._steps = [
             torch.tensor(0.0, device=p.device if capturable else "cpu") for p in self._parameters
         ]
@@ -33,7 +33,7 @@ class Adam:
 
     @property
     def state(self) -> list[Tensor]:
-        """What an update changes beside the parameters."""
+        """Tensors that an update changes in addition to the parameters."""
         return [*self._steps, *self._means, *self._squares]
 
     @property

@@ -1,4 +1,4 @@
-"""A model's values and gradients on a fixed block, held against the float64 reference's."""
+"""Comparison of a model's values and gradients on a fixed block with the float64 reference."""
 
 from __future__ import annotations
 
@@ -145,10 +145,10 @@ def check_backward(
     """
     point, leaves = fixed.point, [t for w in fixed.weights for t in w.tensors()]
     our_rows, parameters = gradients(fixed.batch, point.x, point.back)
-    found = _found(leaves, parameters)
+    by_leaf = _gradients_by_leaf(leaves, parameters)
     # A bias of one value may be a sum that cancels: all biases together are not.
     groups = {
-        f"gradients of the {what}": [at for at in found if leaves[at].dim() == dims]
+        f"gradients of the {what}": [at for at in by_leaf if leaves[at].dim() == dims]
         for what, dims in (("weights", 2), ("biases", 1))
     }
 
@@ -166,25 +166,25 @@ def check_backward(
     if our_rows is None:
         our_rows = torch.zeros_like(point.x)
     names = ["gradients of the input rows", *groups]
-    return _judge(names, joined(our_rows, found.__getitem__), right), len(found)
+    return _judge(names, joined(our_rows, by_leaf.__getitem__), right), len(by_leaf)
 
 
-def _found(
+def _gradients_by_leaf(
     leaves: Sequence[Tensor], parameters: Sequence[tuple[Tensor, Tensor | None]]
 ) -> dict[int, Tensor]:
-    """Gradients of the parameters that have a leaf's values, by the leaf's number.
+    """Gradients of the parameters that equal a leaf, by the leaf's number.
 
-    Biases are all 0; the first left is the next layer's.
+    All biases are 0; the first unmatched one belongs to the next layer.
     """
     left = [(p.detach().cpu().double(), g) for p, g in parameters]
-    found = {}
+    gradients = {}
     for number, leaf in enumerate(leaves):
         for at, (values, gradient) in enumerate(left):
             if torch.equal(values.flatten(), leaf.flatten()):
-                found[number] = torch.zeros_like(leaf) if gradient is None else gradient.cpu()
+                gradients[number] = torch.zeros_like(leaf) if gradient is None else gradient.cpu()
                 del left[at]
                 break
-    return found
+    return gradients
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
@@ -196,10 +196,10 @@ def _judge(
 ) -> float:
     """The largest relative error in the Frobenius norm; raises ``Fault`` where one is too large.
 
-    ``right`` gives what is right of operands that went through a rounding. Where a sum cancels, a
-    right system's error is large beside what is left of it: what lies above ``TOLERANCE`` is held
-    against what one rounding of each operand does to the reference itself (a random one, after
-    Parker, Monte Carlo arithmetic, 1997), times ``MARGIN``.
+    ``right`` computes the reference after rounding its operands. Where a sum cancels, the relative
+    error of a correct system is large, too. An error above ``TOLERANCE`` is therefore compared with
+    the change of the reference under one random rounding of each operand (Parker, Monte Carlo
+    arithmetic, 1997), times ``MARGIN``.
     """
     worst = 0.0
     exact = right(torch.clone)

@@ -31,11 +31,11 @@ class LayerKind:
                    framework, as DGL's and PyG's own layers do
     ``attention``  sum of alpha_uv W h_u + bias, alpha_uv the softmax over v's neighbours of
                    LeakyReLU(source . W h_u + destination . W h_v), for each head by itself, the
-                   heads beside one another; a destination without neighbours gets the bias
+                   concatenated heads; a destination without neighbours gets the bias
     ``convolve``   W (h_v, n_v) + bias, where n_v is the mean of ReLU(Q h_u + q), weighted by the
                    visits of random walks where the block carries them (``Block.weights``)
 
-    Between layers stands a ReLU; ``unit_rows``: rows are then brought to length 1 in the l2 norm.
+    ReLU follows each layer but the last; ``unit_rows``: rows are then scaled to unit l2 norm.
     ``heads`` are those of a hidden layer; the output layer has one.
     """
 
