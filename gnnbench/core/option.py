@@ -49,8 +49,9 @@ class Option(Generic[T]):
         if self.choices is None:
             return value
         if self.stages is not None and not isinstance(value, str):
-            if isinstance(value, Mapping) and value.get("name") in self.stages:
-                return self.stages[value["name"]](**settings(value))
+            name = value.get("name") if isinstance(value, Mapping) else None
+            if isinstance(value, Mapping) and isinstance(name, str) and name in self.stages:
+                return self.stages[name](**settings(value))
             if type(value) in self.stages.values():
                 return value
         elif isinstance(self.choices, Interval):

@@ -55,7 +55,7 @@ class Peers:
         """Publish ``own`` under the unique ``key``; returns the messages of all ranks, by rank."""
         names = [f"{key}/{rank}" for rank in range(self.ranks)]
         store = self.store
-        store.set(names[self.rank], own)
+        store.set(names[self.rank], own)  # type: ignore[arg-type]  # torch declares str only
         with self.pulse.waiting():
             while not store.check(names):
                 self.still()
