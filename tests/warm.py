@@ -1,14 +1,15 @@
-"""Processes of ours that start warm: forked from one that has imported torch, which takes a second.
+"""Start the suite's processes warm: fork them from one that has imported torch and gnnbench.
 
-All else is their own: process, session, pipes, variables, search path, the program that the command
-line names, and gnnbench, imported by it. But what Linux tells of a process by ``cmdline`` and
-``environ`` is the first one's. Tests of that, and of the start itself, start cold.
+The imports take seconds. Each process has its own session, pipes, environment variables, search
+path and program. Its ``cmdline`` and ``environ`` in ``/proc`` are those of the forking process.
+Tests of these, and of the start itself, start processes cold.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import importlib
 import inspect
 import json
 import os
@@ -30,6 +31,14 @@ MOST = 1 << 18  # bytes of a request
 HIGH = 512  # above the descriptors that a process is to have
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
 ADOPTED_S = 30.0
+# Imported before the fork: most of what a worker imports for a recipe on the CPU.
+IMPORTED = (
+    "gnnbench.datasets.graph", "gnnbench.distributed.producer_consumer", "gnnbench.features.host",
+    "gnnbench.harness.worker_commands", "gnnbench.harness.worker_datasets",
+    "gnnbench.measure.timeline", "gnnbench.models.native", "gnnbench.pipelines.training_step",
+    "gnnbench.sampling.hop_by_hop", "gnnbench.systems.baseline", "gnnbench.systems.runtime.find",
+    "gnnbench.systems.runtime.runner",
+)  # fmt: skip
 SEARCHED = os.environ.get("PYTHONPATH", "")  # of the suite itself; tests have their own
 
 
@@ -142,11 +151,27 @@ def become(told: dict[str, Any], descriptors: list[int], path: Sequence[str]) ->
     sys.path[:] = [*filter(None, more), *path]
 
 
+def import_packages() -> None:
+    """Import torch and ``IMPORTED``; forget the plug-ins, which depend on the environment."""
+    import torch  # noqa: F401
+
+    from gnnbench.core import registry
+
+    for name in IMPORTED:
+        importlib.import_module(name)
+    registry.entries.cache_clear()
+    registry._installed.cache_clear()
+
+
 def run(words: Sequence[str]) -> None:
-    """What Python does with a command line, after its own name."""
+    """Do what Python does with a command line, without the interpreter's name."""
     if words[0] == "-P":
         sys.argv[:] = ["-m", *words[3:]]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+    elif words[2] == str(bootstrap.PACKAGE):  # already imported: no need to find it again
+        sys.argv[:] = ["-c", *words[3:]]
+        sys.path[:] = [entry for entry in sys.path if entry]
+        exec(words[1].removeprefix(bootstrap.bootstrap("").partition("from  import")[0]), {})
     else:
         sys.argv[:] = ["-c", *words[2:]]
         exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
@@ -155,8 +180,7 @@ def run(words: Sequence[str]) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: not for this process
     path = list(sys.path)
-    import torch  # noqa: F401
-
+    import_packages()
     told, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
     become(told, descriptors, path)
     run(told["words"][1:])
