@@ -99,7 +99,7 @@ def _models() -> Iterator[tuple[str, str]]:
 def _systems() -> Iterator[tuple[str, str, str]]:
     for name in registry.OURS[registry.SYSTEM]:
         found = find(name)
-        recipe = found.what
+        recipe = found.definition
         stages = recipe.stages() if isinstance(recipe, Recipe) and recipe.aggregate else {}
         stages_text = ", ".join(f"{kind}={spec.name}" for kind, spec in stages.items())
         yield f"`{name}`", found.summary, stages_text

@@ -94,7 +94,7 @@ def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
         reason = f"system '{name}' does not run on '{device}'; {mend}"
         return Availability(Failure("unsupported", reason))
     if found.composed and recipe:
-        own = found.what if isinstance(found.what, Recipe) else None
+        own = found.definition if isinstance(found.definition, Recipe) else None
         missing = from_plain(name, json.loads(recipe), own).missing(device, Until.of(until))
     else:
         missing = found.missing(device, Until.of(until))

@@ -127,11 +127,11 @@ def check_picks(systems: Collection[str], picks: Collection[str], devices: Colle
     known = {"default"}
     for name in systems:
         found = system(name)
-        if isinstance(found, Failure) or not isinstance(found.what, Recipe):
+        if isinstance(found, Failure) or not isinstance(found.definition, Recipe):
             return
         for device in devices:
             with suppress(UnsupportedError):
-                known.update(found.what.sampler.picks_on(device))
+                known.update(found.definition.sampler.picks_on(device))
     if not known.intersection(picks):
         for pick in picks:
             names.check("pick", pick, known)

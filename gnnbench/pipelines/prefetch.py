@@ -48,7 +48,7 @@ class Prefetch(ScheduleSpec):
     """The spec of ``PrefetchSchedule``."""
 
     name: ClassVar[str] = "prefetch"
-    summary: ClassVar[str] = "batches sampled and their rows fetched beside the one that trains"
+    summary: ClassVar[str] = "batches sampled and their rows fetched while another one trains"
     plan_type: ClassVar[type[SchedulePlan]] = PrefetchPlan
     depth: int = option(
         AUTO, "batches fetched before the one that trains, and sampled before those; 0: one, or as"

@@ -124,13 +124,13 @@ def execute(
     Raises ``campaign.Interrupted``.
     """
     done = []
-    with closing(SharedMemoryCache()) as keeper:
+    with closing(SharedMemoryCache()) as shared_tables:
         for step in steps:
             if not step.is_pending:
                 done.append(step)
                 continue
             observer.note(f"{step.run}: {step.state}")
-            outcome = campaign.run(replace(step.request, wait=True), observer, keeper)
+            outcome = campaign.run(replace(step.request, wait=True), observer, shared_tables)
             draw(outcome.folder, step.request.experiment.figures)
             done.append(step.finished(outcome.folder, outcome.rows, outcome.exit_code))
     return done

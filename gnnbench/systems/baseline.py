@@ -2,7 +2,7 @@
 
 Per hop pick and three-pass id map; host gather with all cores; aggregation over compact blocks;
 one batch after the other. On a GPU topology, sampling and training are there; features stay in
-host memory unless told else (``features=uva``, ``features=gpu``).
+host memory unless set otherwise (``features=uva``, ``features=gpu``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 On a GPU: Fused-Map, asked ahead so that nobody waits for sizes; the rows of a window's batches read
 once, page by page; our fastest aggregation, a training step as one CUDA graph; all three phases
-beside one another. Where the table fits the GPU's memory ``features=gpu`` is to be taken. On a CPU
+concurrently. Where the table fits the GPU's memory ``features=gpu`` is to be taken. On a CPU
 keeping rows costs more than it saves: there FastSample's sampler, a plain gather and ``csr``,
 prefetched. Samplers, stores and schedules were measured one by one (``docs/results.md``).
 """

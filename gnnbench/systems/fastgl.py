@@ -4,7 +4,7 @@ Fused-Map draws as DGL does (reservoir on a GPU, Floyd on a CPU), Greedy Reorder
 batches in order, Match loads what the last batch did not have, Memory-Aware kernels aggregate (X =
 8 destinations x Y = 32 columns a block). Batches go one after the other. What the paper prefetches
 is the next batch's topology; here a window's batches are on the GPU already. ``schedule=prefetch``
-does more than that: memory IO beside compute. ``features.table=cache`` is the paper's optional
+does more than that: memory IO overlaps compute. ``features.table=cache`` is the paper's optional
 cache (``features.table.ratio``). Our Fused-Map fuses the picks with the map, has one table for all
 hops and waits for sizes once a batch, more than the paper tells of: ``sampler=fused-map-by-hop`` is
 the paper's, DGL's picks and then the map.
@@ -16,7 +16,7 @@ Fig. 3 and 15 switch the techniques on one after the other, a field each::
     + Reorder  sampler=hop-by-hop aggregate=csr    (MR of the paper is Match and Reorder)
     + MA       sampler=hop-by-hop
     + FM       sampler=fused-map-by-hop
-    + ours     as it stands
+    + ours     unchanged
 
 The Memory-Aware kernels live off a GPU's shared memory. A CPU has none: there the layers are
 ``csr``, and nothing measured there tells of that technique. ``schedule=data-parallel`` is the

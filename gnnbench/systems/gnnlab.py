@@ -3,7 +3,7 @@
 Its sampler (``sampler.pick``: ``fisher_yates``; ``weighted_alias`` or ``weighted_prefix``;
 ``random_walk``) draws a whole epoch, whose samples wait in host memory; then its Trainer takes
 them, over a cache that pre-sampling fills (``features.policy=presc#K``). The topology stays where
-it is, and the cache has what is left beside it, as the paper's standby Trainer has.
+it is, and the cache has the memory that is left, as the paper's standby Trainer has.
 ``features.ratio=auto`` derives the ratio from measured memory, as the paper does.
 
 What it has over ``tsota`` are two fields, ``schedule`` and ``features.policy``. Its Trainer fetches

@@ -1,4 +1,4 @@
-"""``tsota``: what GNNLab is held against, DGL's method with a cache of the features.
+"""``tsota``: the baseline of GNNLab: DGL's method with a cache of the features.
 
 GNNLab's sampler and PaGraph's cache (the nodes of the highest out-degree) in one process that does
 one thing after the other. ``features.policy=presc#1`` is GNNLab's own cache.
@@ -8,7 +8,7 @@ GNNLab's Table 1 switches two things on, a field each::
     neither         sampler.topology=cpu features=uva
     + cache         sampler.topology=cpu
     + GPU sampling  features=uva
-    both            as it stands
+    both            unchanged
 """
 
 from __future__ import annotations

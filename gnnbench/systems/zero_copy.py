@@ -16,7 +16,7 @@ from gnnbench.systems.baseline import BASELINE
 ZERO_COPY = replace(
     BASELINE,
     name="zero-copy",
-    summary="PyTorch-Direct: the GPU reads rows by whole lines, in a process beside the trainer's",
+    summary="PyTorch-Direct: the GPU reads rows by whole lines, in a process next to the trainer's",
     paper="Min et al., Large Graph Convolutional Network Training with GPU-Oriented Data"
     " Communication Architecture, PVLDB 14(11), 2021",
     features=Uva(access="aligned"),

@@ -46,7 +46,7 @@ def test_a_cell_is_a_system_resolved(grid):
     (cell,) = grid(["baseline"], TRAIN + "hidden = [8]\nthreads = [2]\n").cells
     assert (cell.experiment, cell.system, cell.model, cell.hidden) == ("mine", "baseline", "gcn", 8)
     assert cell.threads == 2 and cell.until == "compute" and cell.composed
-    assert cell.recipe == find("baseline").what.resolved("cpu").plain()
+    assert cell.recipe == find("baseline").definition.resolved("cpu").plain()
 
 
 def test_equal_recipes_are_one_cell_under_all_their_names(grid):

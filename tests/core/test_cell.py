@@ -10,7 +10,7 @@ from gnnbench.core.cell import PHASES, Cell, Until, flat, phases
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.systems.runtime.find import find
 
-RECIPE = find("baseline").what.resolved("cpu").plain()
+RECIPE = find("baseline").definition.resolved("cpu").plain()
 CELL = Cell("first", "baseline", "d", "gcn", recipe=RECIPE)
 
 
@@ -113,7 +113,7 @@ def test_stages_that_an_epoch_does_not_reach_do_not_tell_cells_apart():
     assert baseline.resolved(only_layers, "cpu", load) == baseline.resolved({}, "cpu", load)
     assert baseline.resolved(only_layers, "cpu", train) != baseline.resolved({}, "cpu", train)
     with pytest.raises(UnsupportedError):
-        find("wholegraph").what.resolved("cuda", train)
+        find("wholegraph").definition.resolved("cuda", train)
 
 
 def test_another_environment_is_another_cell_and_the_run_s_own_is_as_ever():

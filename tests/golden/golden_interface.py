@@ -123,7 +123,7 @@ def _legal(choices: Any) -> str:
 def _systems() -> Iterator[str]:
     """Each system as it resolves on each device."""
     for name in registry.OURS[registry.SYSTEM]:
-        what = find(name).what
+        what = find(name).definition
         if not isinstance(what, Recipe):
             yield f"{name} has its own epoch loop"
             continue

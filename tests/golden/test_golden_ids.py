@@ -23,7 +23,7 @@ from gnnbench.pipelines.order import OrderSpec
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.recipe import Recipe, from_plain
 
-RECIPE = find("baseline").what.resolved("cpu").plain()
+RECIPE = find("baseline").definition.resolved("cpu").plain()
 CELL = Cell("e", "baseline", "d", "gcn", recipe=RECIPE)
 
 
@@ -163,7 +163,7 @@ def test_a_stage_s_new_field_is_left_out_at_its_default() -> None:
 
 
 def _id(spec: Spec) -> str:
-    recipe: Recipe = replace(find("baseline").what, **{spec.kind: spec})
+    recipe: Recipe = replace(find("baseline").definition, **{spec.kind: spec})
     return replace(CELL, recipe=recipe.plain()).id
 
 

@@ -26,7 +26,7 @@ def make(small_graph):
     made = []
 
     def build(system, settings=None, device="cuda", **changes):
-        recipe = find(system).what.changed(settings or {})
+        recipe = find(system).definition.changed(settings or {})
         if missing := recipe.missing(device, Until.of(changes.get("until", "compute"))):
             pytest.skip(f"{system}: {missing.reason}; {missing.fix}")
         made.append(compose.make(small_graph, system, settings, device=device, **changes))

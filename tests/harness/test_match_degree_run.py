@@ -41,7 +41,7 @@ unstable_half_width = 0.0
     ],
 )  # fmt: skip
 def test_which_cells_have_a_profile(until, features, right):
-    recipe = find("baseline").what.changed({"features": features})
+    recipe = find("baseline").definition.changed({"features": features})
     far = Until.of(until)
     cell = Cell(
         "e", "baseline", "d", "", until=until, recipe=recipe.resolved("cpu", far).plain(far)

@@ -1,4 +1,4 @@
-"""A ceiling for gathers, measured beside them: as many bytes copied in one piece, the same way."""
+"""Measured peak for gathers: the same number of bytes in one contiguous copy, on the same path."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 What is evaluated, over which neighbours, with which feature rows and how answers are counted is
 the same whatever system trained the model; its own are the weights, and the layers that the gate
-has held against the reference. So systems differ by their training alone.
+has compared with the reference. So systems differ by their training alone.
 """
 
 from __future__ import annotations

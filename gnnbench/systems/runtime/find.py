@@ -1,10 +1,10 @@
-"""Systems by name: recipes, and classes with an epoch loop of their own, asked alike."""
+"""Systems by name: recipes and classes with their own epoch loop, behind one interface."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, Until
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class NotASystemError(TypeError):
-    """What is registered as a system is none."""
+    """The registered object is no system."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a cell holds of a system's settings, and why it cannot run as asked ("": it can).
+    """The recipe of a cell as plain values, and why it is unsupported ("": it is supported).
 
-    ``lacks``: what some models need and its aggregation does not do (``AggregateSpec.lacks``).
+    ``lacks``: features that its aggregation does not support (``AggregateSpec.lacks``).
     """
 
-    recipe: dict[str, Any]
+    recipe: dict[str, object]
     unsupported: str = ""
     composed: bool = True
     lacks: tuple[str, ...] = ()
@@ -40,54 +40,54 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Named:
-    """A registered system, whichever kind it is of; ``what`` is the recipe or the class."""
+    """A registered system: a recipe, or a class with its own epoch loop."""
 
     name: str
-    what: Recipe | type[System]
+    definition: Recipe | type[System]
 
     @property
     def composed(self) -> bool:
-        """Whether it is a recipe, whose work the suite's own gate vouches for."""
-        return isinstance(self.what, Recipe)
+        """Whether it is a recipe, so that the suite's own gate checks its work."""
+        return isinstance(self.definition, Recipe)
 
     @property
     def summary(self) -> str:
         """A line of description."""
-        return self.what.summary
+        return self.definition.summary
 
     @property
     def stand_in(self) -> str:
-        """The system to run instead where this one is missing and was not named, or ""."""
-        return self.what.stand_in
+        """The system to run instead if this one is missing and was not named, or ""."""
+        return self.definition.stand_in
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Devices that it runs on as it is registered."""
-        return self.what.devices
+        """Devices that it runs on with its default settings."""
+        return self.definition.devices
 
     @property
     def needs_graph(self) -> bool:
         """Whether a worker opens the dataset."""
-        return isinstance(self.what, Recipe) or self.what.needs_graph
+        return isinstance(self.definition, Recipe) or self.definition.needs_graph
 
     def missing(self, device: str, until: Until = Until.SAMPLE) -> Missing | None:
-        """What it needs and is not there."""
-        if isinstance(self.what, Recipe):
-            return self.what.missing(device, until)
-        return self.what.missing(device)
+        """The first thing that it lacks on this machine, or None."""
+        if isinstance(self.definition, Recipe):
+            return self.definition.missing(device, until)
+        return self.definition.missing(device)
 
-    def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Option]:
-        """What ``-o SYSTEM.PATH=VALUE`` may set, with the stages that ``given`` names."""
-        if isinstance(self.what, Recipe):
-            return self.what.staged(given or {}).options()
-        return dict(self.what.options)
+    def options(self, given: Mapping[str, object] | None = None) -> dict[str, Option]:
+        """The paths that ``-o SYSTEM.PATH=VALUE`` may set, with the stages that ``given`` names."""
+        if isinstance(self.definition, Recipe):
+            return self.definition.staged(given or {}).options()
+        return dict(self.definition.options)
 
-    def resolved(self, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
-        """What a cell holds. Raises ``UsageError`` for a setting that is not one."""
-        if not isinstance(self.what, Recipe):
+    def resolved(self, given: Mapping[str, object], device: str, until: Until) -> Resolved:
+        """The recipe of a cell. Raises ``UsageError`` for an unknown setting."""
+        if not isinstance(self.definition, Recipe):
             own = {k: v for k, v in given.items() if k not in ("sampler.pick", "sampler.frontier")}
-            return Resolved(self.what.resolved(own), composed=False)
-        recipe = self.what.changed(given)
+            return Resolved(self.definition.resolved(own), composed=False)
+        recipe = self.definition.changed(given)
         lacks = () if recipe.aggregate is None else recipe.aggregate.lacks
         try:
             return Resolved(recipe.resolved(device, until).plain(until), lacks=lacks)
@@ -95,31 +95,31 @@ class Named:
             return Resolved(recipe.plain(until), str(error), lacks=lacks)
 
     def shared(self, cell: Cell) -> tuple[str, ...]:
-        """Arrays of the graph that a run holds for all lives of the cell's workers."""
-        if not isinstance(self.what, Recipe):
+        """Arrays of the graph that a run keeps in shared memory for all workers of the cell."""
+        if not isinstance(self.definition, Recipe):
             return ()
-        return from_plain(cell.system, cell.recipe, self.what).shared(cell.device)
+        return from_plain(cell.system, cell.recipe, self.definition).shared(cell.device)
 
     def store(self, cell: Cell) -> StoreSpec | None:
-        """The feature store of a cell; None where it has none, or nobody can tell."""
-        if not isinstance(self.what, Recipe):
+        """The feature store of a cell; None if it has none or is no recipe."""
+        if not isinstance(self.definition, Recipe):
             return None
-        return from_plain(cell.system, cell.recipe, self.what).features
+        return from_plain(cell.system, cell.recipe, self.definition).features
 
     def build(self, cell: Cell, graph: Graph) -> System:
         """The object that a worker drives."""
-        if isinstance(self.what, Recipe):
+        if isinstance(self.definition, Recipe):
             from gnnbench.systems.runtime.runner import SystemRunner
 
-            return SystemRunner(cell, graph, from_plain(cell.system, cell.recipe, self.what))
-        return self.what(cell, graph)
+            return SystemRunner(cell, graph, from_plain(cell.system, cell.recipe, self.definition))
+        return self.definition(cell, graph)
 
 
 def check_stage_names(recipe: Recipe) -> None:
-    """Raise ``UsageError`` for a stage that carries the name of another, registered stage.
+    """Raise ``UsageError`` for a stage with the name of another, registered stage.
 
-    Cells keep stages by name, so such a stage would never run. This holds for a stage that is a
-    field of another one, too.
+    Cells name their stages, so such a stage would never run. Stages that are fields of other
+    stages are checked as well.
     """
     for spec in (*(getattr(recipe, kind) for kind in NEEDED), *recipe.on_cpu):
         for one in [] if spec is None else _with_inner(spec):
@@ -149,9 +149,9 @@ def find(name: str) -> Named:
 
     What a third party's module raises on import is passed on.
     """
-    found = registry.load(registry.SYSTEM, name)
-    if isinstance(found, Recipe):
-        check_stage_names(found)
-    if isinstance(found, Recipe) or (isinstance(found, type) and issubclass(found, System)):
-        return Named(name, found)
-    raise NotASystemError(f"{found!r} is neither a Recipe nor a class derived from System")
+    system = registry.load(registry.SYSTEM, name)
+    if isinstance(system, Recipe):
+        check_stage_names(system)
+    if isinstance(system, Recipe) or (isinstance(system, type) and issubclass(system, System)):
+        return Named(name, system)
+    raise NotASystemError(f"{system!r} is neither a Recipe nor a class derived from System")

@@ -49,15 +49,15 @@ Fact = tuple[str, str, int, str]  # component, measure, bytes, where
 
 
 class Account:
-    """What groups hold, and the components at the moment when all held most.
+    """Allocated bytes by group, and the bytes of each component at the peak of their sum.
 
-    ``known``: by group the bytes of components that are known, looked at after each piece of work.
-    Until ``built`` nothing is divided: ``most_of_all`` is then the peak of building.
+    ``known``: by group, functions that return the bytes of components; they are called after each
+    unit of work. Until ``built`` nothing is divided: ``most_of_all`` is then the peak of setup.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.held: dict[str, int] = {}
+        self.allocated: dict[str, int] = {}
         self.known: dict[str, Callable[[], Mapping[str, int]]] = {}
         self.built = False
         self.most_of_all = 0
@@ -66,11 +66,11 @@ class Account:
 
     @contextlib.contextmanager
     def watch(self, group: str) -> Iterator[None]:
-        """Book what is allocated inside on a group."""
+        """Attribute the allocations of a block of code to a group."""
         with allocating(self.device) as span:
             yield
-        before = self.held.copy()
-        self.held[group] = before.get(group, 0) + span.held
+        before = self.allocated.copy()
+        self.allocated[group] = before.get(group, 0) + span.held
         self._look({**before, group: before.get(group, 0) + span.peak})
 
     def _look(self, totals: Mapping[str, int]) -> None:
@@ -92,34 +92,34 @@ class Account:
             self.at_peak = parts
 
     def ready(self, known: Mapping[str, Callable[[], Mapping[str, int]]]) -> int:
-        """All is built: divide from now on. Returns the peak of building."""
+        """Divide groups into components from now on. Returns the peak of setup in bytes."""
         self.known.update(known)
         self.built, peak, self.most_of_all = True, self.most_of_all, 0
-        self._look(self.held)
+        self._look(self.allocated)
         return peak
 
 
 class Walk:
-    """Some batches of an epoch run one by one, and what of them is alive."""
+    """Runs some batches of an epoch one by one, and knows which of their tensors are alive."""
 
     def __init__(self, system: BuiltSystem, account: Account) -> None:
         self._system, self._stages, self._account = system, system.stages, account
         self._drawn: list[Batch] = []
         self._last: Batch | None = None  # of the window before, by which one is arranged
         self._rows: Tensor | None = None
-        self._before = 0  # held by the sampler without a batch
+        self._before = 0  # allocated by the sampler without a batch
 
     def known(self) -> dict[str, Callable[[], Mapping[str, int]]]:
         """Known sizes by group."""
         return {SAMPLER: self._sampler, FEATURES: self._features, TRAINING: self._training}
 
     def _sampler(self) -> dict[str, int]:
-        """A sampler that does not show its tensors has made blocks of what it left allocated."""
-        device, held = self._account.device, self._account.held.get(SAMPLER, 0)
+        """Without access to a sampler's tensors, its new allocations count as blocks."""
+        device, allocated = self._account.device, self._account.allocated.get(SAMPLER, 0)
         shown = [t for b in self._drawn for t in b.tensors()]
         blocks = spanned_bytes([t for t in shown if t.device == device])
         if self._drawn and not shown:
-            blocks = max(held - self._before, 0)
+            blocks = max(allocated - self._before, 0)
         return {"topology": self._stages.sampler.graph_bytes(), "blocks": blocks}
 
     def _features(self) -> dict[str, int]:
@@ -135,7 +135,7 @@ class Walk:
         if stages.store is not None:
             stages.store.forget()
         for first in range(0, min(max(BATCHES, ahead), len(seeds)), ahead):
-            self._before = account.held.get(SAMPLER, 0)
+            self._before = account.allocated.get(SAMPLER, 0)
             for number, few in enumerate(seeds[first : first + ahead], first):
                 with account.watch(SAMPLER):
                     self._drawn.append(stages.sampler.sample(few, epoch, number))
@@ -159,26 +159,26 @@ class Walk:
                 self._rows = None
 
     def _let_go(self) -> None:
-        """Drop the batches; training keeps with a block what it makes of it, its transpose."""
-        held = self._account.held
+        """Drop the batches. Training keeps the transpose of a block with the block."""
+        allocated = self._account.allocated
         with allocating(self._account.device) as span:
             self._last = self._drawn[-1] if self._stages.window > 1 else None
             self._drawn = []
-        of_sampler = min(-span.held, max(held.get(SAMPLER, 0) - self._before, 0))
-        held[SAMPLER] = held.get(SAMPLER, 0) - of_sampler
-        held[TRAINING] = held.get(TRAINING, 0) + span.held + of_sampler
+        of_sampler = min(-span.held, max(allocated.get(SAMPLER, 0) - self._before, 0))
+        allocated[SAMPLER] = allocated.get(SAMPLER, 0) - of_sampler
+        allocated[TRAINING] = allocated.get(TRAINING, 0) + span.held + of_sampler
 
 
 def memory_facts(system: BuiltSystem, plain: BuiltSystem, epoch: int) -> list[Fact]:
-    """Set a system up and look at its memory: components, measures, bytes and where they are.
+    """Set a system up and measure its memory: component, measure, bytes and place of each fact.
 
-    Neither must have been set up, and neither has passed a gate here. ``plain`` is the same system:
-    on a CPU the peak is that of its epoch, before anything is looked at, for looking takes memory.
+    Neither system may have been set up. ``plain`` is the same system: on a CPU its epoch, run
+    first and without measuring components, gives the peak.
     """
     device = system.job.device
     resident = _resident_peak(plain, epoch) if device.type == "cpu" else None
-    gc.collect()  # what others left behind is not to be freed while it is looked
-    with allocating(device):  # nor is what the first look takes to be of a component
+    gc.collect()  # garbage must not be freed during the measurement
+    with allocating(device):  # the first use of the counter allocates, too
         pass
     before = 0 if resident else torch.cuda.memory_allocated(device)
     account = Account(device)
@@ -208,9 +208,9 @@ def memory_facts(system: BuiltSystem, plain: BuiltSystem, epoch: int) -> list[Fa
     if system.trainer is not None:
         system.trainer.take_losses()  # of steps that no audit asks for
     parts[OTHER] = max(peak - sum(parts.values()), 0)
-    held = {name: size for name, size in parts.items() if name == OTHER or most[name]}
-    facts: list[Fact] = [_fact(name, MEMORY_BYTES, size) for name, size in held.items()]
-    facts.append(_fact(EPOCH, MEMORY_BYTES, sum(held.values())))
+    shown = {name: size for name, size in parts.items() if name == OTHER or most[name]}
+    facts: list[Fact] = [_fact(name, MEMORY_BYTES, size) for name, size in shown.items()]
+    facts.append(_fact(EPOCH, MEMORY_BYTES, sum(shown.values())))
     facts += [_fact(name, MEMORY_MOST, size) for name, size in most.items() if size]
     facts.append(_fact(SETUP, MEMORY_MOST, building))
     return facts + _held(system)
@@ -239,7 +239,7 @@ def _fact(component: str, what: Measure, size: int, where: str = "") -> Fact:
 
 
 def _held(system: BuiltSystem) -> list[Fact]:
-    """Tables on the host that stages of a GPU read: a run holds them once for all lives."""
+    """Tables on the host that stages of a GPU read: a run has one copy for all processes."""
     if system.job.device.type != "cuda":
         return []
     sizes: dict[str, int] = {}

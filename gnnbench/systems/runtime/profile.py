@@ -106,8 +106,8 @@ def _whole_calls(
         if gpu:
             peak = torch.cuda.max_memory_allocated(on)
             # What the sampler holds from one batch to the next counts: tables, buffers.
-            held = before - _others_bytes(look, seeds, before)
-            extra.append(peak - before + held - size)
+            allocated = before - _others_bytes(look, seeds, before)
+            extra.append(peak - before + allocated - size)
         found = drawn.sizes()
         counted.append((found.num_nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
         del drawn, found  # the next batch's peak is its own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NoReturn
 
 from gnnbench.core import names, registry
 from gnnbench.core.cell import Until
@@ -29,7 +29,7 @@ NEEDED = {
     registry.AGGREGATE: Until.COMPUTE,
     registry.SCHEDULE: Until.SAMPLE,
 }
-# What a system does that has none of a stage, and how far its epoch goes.
+# Work of a system without a stage, and how far its epoch goes.
 _ENDS = {
     registry.FEATURES: ("samples", Until.SAMPLE.word),
     registry.AGGREGATE: ("samples and loads", Until.MEMORY_IO.word),
@@ -49,9 +49,8 @@ class Recipe:
     """A system as a composition of stages; ``paper`` says where it was published.
 
     ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
-    system to run instead where this one is missing and was not named. ``on_cpu`` are the stages of
-    a cell on a CPU in place of those of their kinds, which need a GPU or are meant for one; each
-    gives way to any change of its kind.
+    system to run instead if this one is missing and was not named. ``on_cpu`` are stages that
+    replace those of their kinds on a CPU; a setting of the same kind overrides them.
     """
 
     name: str
@@ -83,16 +82,15 @@ class Recipe:
             if not isinstance(spec, Spec):
                 self._refuse("on_cpu", Spec, spec)
 
-    def _refuse(self, what: str, base: type[Spec], found: Any) -> None:
-        told = repr(found)
-        if isinstance(found, type):
-            told = f"the class {found.__name__}: write {found.__name__}()"
-        raise UsageError(f"recipe '{self.name}': {what} must be of {base.__name__}, it is {told}")
+    def _refuse(self, field: str, base: type[Spec], value: object) -> NoReturn:
+        text = repr(value)
+        if isinstance(value, type):
+            text = f"the class {value.__name__}: write {value.__name__}()"
+        raise UsageError(f"recipe '{self.name}': {field} must be of {base.__name__}, it is {text}")
 
     def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
-        """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` where one is not
-        there."""
-        found: dict[str, Spec] = {}
+        """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` if one is None."""
+        specs: dict[str, Spec] = {}
         for kind, needed in NEEDED.items():
             if until < needed:
                 continue
@@ -102,10 +100,10 @@ class Recipe:
                 raise UnsupportedError(
                     f"system '{self.name}' only {does}; give -o until={reach}, or another system"
                 )
-            found[kind] = spec
-        return found
+            specs[kind] = spec
+        return specs
 
-    def changed(self, settings: Mapping[str, Any]) -> Recipe:
+    def changed(self, settings: Mapping[str, object]) -> Recipe:
         """The same with other stages (``sampler=NAME``) or other fields (``sampler.FIELD=VALUE``).
 
         Stages are changed first: a new stage begins with its defaults. Raises ``SettingError``.
@@ -116,7 +114,7 @@ class Recipe:
                 recipe = recipe._with(path, value)
         return replace(recipe, on_cpu=tuple(self._changed_on_cpu(settings)))
 
-    def _with(self, path: str, value: Any) -> Recipe:
+    def _with(self, path: str, value: object) -> Recipe:
         """The same with one setting."""
         kind, dot, name = path.partition(".")
         if kind == DTYPE.name and not dot:
@@ -127,17 +125,39 @@ class Recipe:
                 f" {names.suggestion(path, self.options())}"
             )
         if not dot:
-            new: dict[str, Any] = {kind: find.stage(kind, value)()}
-            return replace(self, **new)
+            if not isinstance(value, str):
+                raise UsageError(f"{kind} must be a name, not {value!r}")
+            return self._with_stage(kind, find.stage(kind, value)())
         spec = getattr(self, kind)
         if spec is None:
             raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
-        changed: dict[str, Any] = {kind: spec.changed(name, value)}
-        return replace(self, **changed)
+        return self._with_stage(kind, spec.changed(name, value))
 
-    def _changed_on_cpu(self, settings: Mapping[str, Any]) -> Iterator[Spec]:
-        """What is left of the stages of a CPU: those that nothing was set of, and, with what was
-        set, those that are the stage of other devices with other fields."""
+    def _with_stage(self, kind: str, spec: Spec) -> Recipe:
+        """The same with another stage. Raises ``UsageError`` for a stage of another kind."""
+        if kind == registry.SAMPLER and isinstance(spec, SamplerSpec):
+            return replace(self, sampler=spec)
+        if kind == registry.FEATURES and isinstance(spec, StoreSpec):
+            return replace(self, features=spec)
+        if kind == registry.ORDER and isinstance(spec, OrderSpec):
+            return replace(self, order=spec)
+        if kind == registry.AGGREGATE and isinstance(spec, AggregateSpec):
+            return replace(self, aggregate=spec)
+        if kind == registry.SCHEDULE and isinstance(spec, ScheduleSpec):
+            return replace(self, schedule=spec)
+        self._refuse(kind, BASES[kind], spec)
+
+    def _with_stages(self, specs: Mapping[str, Spec]) -> Recipe:
+        recipe = self
+        for kind, spec in specs.items():
+            recipe = recipe._with_stage(kind, spec)
+        return recipe
+
+    def _changed_on_cpu(self, settings: Mapping[str, object]) -> Iterator[Spec]:
+        """The CPU's own stages that the settings leave.
+
+        A stage stays if nothing of its kind is set, or if only fields of the same stage are set.
+        """
         for spec in self.on_cpu:
             fields = {
                 path.partition(".")[2]: value
@@ -153,11 +173,11 @@ class Recipe:
         """The same with the stages that it has on a device."""
         if device != "cpu":
             return self
-        made: dict[str, Any] = {spec.kind: spec for spec in self.on_cpu}
-        return replace(self, **made, on_cpu=())
+        own = {spec.kind: spec for spec in self.on_cpu}
+        return replace(self._with_stages(own), on_cpu=())
 
-    def staged(self, settings: Mapping[str, Any]) -> Recipe:
-        """The same with those of ``settings`` that name a stage of it, and no other.
+    def staged(self, settings: Mapping[str, object]) -> Recipe:
+        """The same with only those of ``settings`` that name a stage.
 
         Raises ``UsageError`` for an unknown stage.
         """
@@ -169,21 +189,21 @@ class Recipe:
         return recipe
 
     def options(self) -> dict[str, Option]:
-        """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""
-        found = {DTYPE.name: DTYPE}
+        """Every path that ``-o SYSTEM.PATH=VALUE`` may set with the recipe's stages."""
+        known: dict[str, Option] = {DTYPE.name: DTYPE}
         for kind in NEEDED:
             spec = getattr(self, kind)
             default = None if spec is None else spec.name
-            found[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
+            known[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
             if spec is not None:
-                found |= {f"{kind}.{name}": s for name, s in spec.settings().items()}
-        return found
+                known |= {f"{kind}.{name}": s for name, s in spec.settings().items()}
+        return known
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
-        """The same with every default put in for a device. Raises ``UnsupportedError``."""
+        """The same with every default resolved for a device. Raises ``UnsupportedError``."""
         here = self.on(device)
-        made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
-        recipe: Recipe = replace(here, **made)
+        specs = {kind: spec.resolved(device) for kind, spec in here.stages(until).items()}
+        recipe = here._with_stages(specs)
         recipe = replace(recipe, schedule=plan_of(recipe.schedule).adapted_to(recipe.features))
         plan = plan_of(recipe.schedule)
         plan.check(
@@ -192,63 +212,66 @@ class Recipe:
         if until > Until.SAMPLE:
             if until is Until.COMPUTE and recipe.aggregate is not None:
                 plan.check_step(recipe.aggregate)
-            recipe._check_foresight(list(made.values()))
+            recipe._check_foresight(list(specs.values()))
         return recipe
 
     def _check_foresight(self, stages: Iterable[Spec]) -> None:
-        """An epoch that is drawn before it is timed must be the same again, and nobody's chance to
-        work ahead. Raises ``UnsupportedError``."""
+        """Check stages if each epoch is sampled before it is timed.
+
+        The timed epoch must draw the same edges again, and no stage may work ahead. Raises
+        ``UnsupportedError``.
+        """
         if self.features is None or not self.features.foresees:
             return
-        what = f"features '{self.features.name}' as asked draws each epoch before it is timed"
+        reason = f"features '{self.features.name}' as asked draws each epoch before it is timed"
         if not self.sampler.repeats:
             raise UnsupportedError(
-                f"{what}, and sampler '{self.sampler.name}' draws another one each time; take one"
+                f"{reason}, and sampler '{self.sampler.name}' draws another one each time; take one"
                 " of gnnbench's own samplers, or another policy"
             )
         for spec in stages:
             if spec.name not in registry.OURS[spec.kind]:
                 raise UnsupportedError(
-                    f"{what}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
+                    f"{reason}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
                     " none: take another policy"
                 )
 
-    def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:
-        """The stages that matter until there, as plain values; what a cell's id hashes."""
-        found: dict[str, Any] = {
+    def plain(self, until: Until = Until.COMPUTE) -> dict[str, object]:
+        """The stages that an epoch needs, as plain values. A cell's id is their hash."""
+        values: dict[str, object] = {
             kind: spec.plain()
             for kind, needed in NEEDED.items()
             if until >= needed and (spec := getattr(self, kind)) is not None
         }
         if until > Until.SAMPLE:
-            found[DTYPE.name] = self.dtype
-        return found
+            values[DTYPE.name] = self.dtype
+        return values
 
     def missing(self, device: str, until: Until = Until.COMPUTE) -> Missing | None:
-        """What is not there of its stages on this machine's ``device``."""
+        """The first thing that its stages lack on this machine's ``device``."""
         here = self.on(device)
         specs = (getattr(here, kind) for kind, needed in NEEDED.items() if until >= needed)
         return next((m for s in specs if s is not None and (m := s.missing(device))), None)
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
+        """Arrays of the graph that a run keeps in shared memory for all its processes."""
         here = self.on(device)
         specs: list[Spec | None] = [getattr(here, kind) for kind in NEEDED]
-        specs.append(here.of_rank(0).sampler)  # what is leaner is read out of the host's memory
-        asked = (name for spec in specs if spec is not None for name in spec.shared(device))
-        return tuple(dict.fromkeys(asked))
+        specs.append(here.of_rank(0).sampler)  # a leaner one reads the host's memory
+        arrays = (name for spec in specs if spec is not None for name in spec.shared(device))
+        return tuple(dict.fromkeys(arrays))
 
     def of_rank(self, rank: int) -> Recipe:
-        """The same with the stages that a rank is built with, of a schedule of several."""
+        """The same with the stages of one rank of a schedule of several ranks."""
         plan = plan_of(self.schedule)
         sampler, features = plan.rank_stages(rank, self.sampler, self.features)
         return replace(self, sampler=sampler, features=features)
 
     def leaner(self, rank: int) -> list[str]:
-        """Phases that a rank by itself runs by leaner stages than the recipe's."""
+        """Phases for which a rank has leaner stages than the recipe."""
         lean = self.of_rank(rank)
-        found = ["sample"] * (lean.sampler != self.sampler)
-        return found + ["memory_io"] * (lean.features != self.features)
+        phases = ["sample"] * (lean.sampler != self.sampler)
+        return phases + ["memory_io"] * (lean.features != self.features)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -264,15 +287,19 @@ class Recipe:
         )
 
 
-def from_plain(name: str, values: Mapping[str, Any], own: Recipe | None = None) -> Recipe:
+def from_plain(name: str, values: Mapping[str, object], own: Recipe | None = None) -> Recipe:
     """The recipe of a cell; stages that it leaves out are None.
 
-    ``own`` is the system as it is registered: its stages need not be registered by themselves.
+    ``own`` is the registered system: its stages need not be registered by themselves. Raises
+    ``UsageError`` for values that are no recipe.
     """
-    made: dict[str, Any] = {registry.FEATURES: None, registry.AGGREGATE: None}
-    for kind, value in values.items():
-        if kind == DTYPE.name:
-            made[kind] = value
-            continue
-        made[kind] = find.from_plain(kind, value, own)
-    return Recipe(name, "", **made)
+    specs = {
+        kind: find.from_plain(kind, value, own)
+        for kind, value in values.items()
+        if isinstance(value, Mapping)
+    }
+    sampler = specs.get(registry.SAMPLER)
+    if not isinstance(sampler, SamplerSpec):
+        raise UsageError(f"recipe '{name}': it has no sampler; give one")
+    dtype = str(values.get(DTYPE.name, DTYPE.default))
+    return Recipe(name, "", sampler, None, aggregate=None, dtype=dtype)._with_stages(specs)

@@ -184,7 +184,7 @@ class WorkerRank:
         self._system.close()
 
 
-def serve(connection: Connection, more: Mapping[str, int], pulse: Pulse) -> None:
+def serve(connection: Connection[object, object], more: Mapping[str, int], pulse: Pulse) -> None:
     """Answer messages until rank 0 closes the connection.
 
     The first error ends the rank: its broken connection notifies the other ranks at once. ``more``

@@ -99,5 +99,5 @@ def test_an_account_divides_the_bytes_of_a_group_by_known_sizes():
         torch.empty(20, dtype=torch.uint8)
     assert account.at_peak == {"topology": 60, "blocks": 30, "sampler": 40, "activations": 20}
     assert account.most == {"topology": 60, "blocks": 30, "sampler": 55, "activations": 20}
-    assert account.held == {"sampler": 130, "training": 0}
+    assert account.allocated == {"sampler": 130, "training": 0}
     assert (table.nbytes, block.nbytes) == (100, 30)

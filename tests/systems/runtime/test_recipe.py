@@ -317,7 +317,7 @@ def test_a_stage_derived_from_another_package_s_registered_stage_is_refused(monk
     theirs = {("system", "mine"): mine, ("features", "unregistered"): Unregistered}
     load, known = registry.load, registry.known
     monkeypatch.setattr(registry, "load", lambda k, n: theirs.get((k, n)) or load(k, n))
-    assert find("mine").what is mine  # no registered stage is called so yet
+    assert find("mine").definition is mine  # no registered stage is called so yet
     monkeypatch.setattr(
         registry, "known", lambda k: [*known(k), *(n for kind, n in theirs if kind == k)]
     )
@@ -326,7 +326,7 @@ def test_a_stage_derived_from_another_package_s_registered_stage_is_refused(monk
     ):
         find("mine")
     theirs["system", "mine"] = replace(BASELINE, name="mine", features=Unregistered())
-    assert find("mine").what.features == Unregistered()
+    assert find("mine").definition.features == Unregistered()
 
 
 def test_a_derived_stage_inside_another_is_refused(monkeypatch):
