@@ -60,7 +60,7 @@ class Option(Generic[T]):
                     return float(value)
             elif isinstance(value, str) and value in self.choices.words:
                 return value
-        elif self.stages is not None and value in self.stages:
+        elif self.stages is not None and isinstance(value, str) and value in self.stages:
             return self.stages[value]()
         elif any(type(value) is type(c) and value == c for c in self.choices):
             return value

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.core import registry
-from gnnbench.core.cell import Cell, Until
+from gnnbench.core.cell import Cell, CellValues, Until
 from gnnbench.core.errors import GnnbenchError, MissingError
 from gnnbench.harness.available import resolve, state, system
 from gnnbench.harness.failures import Failure
@@ -75,7 +75,7 @@ def resolved(name: str, given: dict[str, Any], device: str, until: str) -> dict[
         return {"recipe": {"system": name, **given}, "unsupported": str(error), "composed": True}
 
 
-def available(cell: dict[str, Any]) -> dict[str, Any]:
+def available(cell: CellValues) -> dict[str, Any]:
     """Why a cell cannot run here: ``failure`` with ``status`` and ``reason``, or None."""
     failure = state(Cell.from_json(cell)).failure
     return {"failure": None if failure is None else failure.to_json()}

@@ -90,5 +90,5 @@ def test_why_there_is_nothing_is_told(tool, text, code, words, reason):
 
 def test_without_the_tool_the_row_will_say_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoCounters, match="'ncu' .* is not installed"):
+    with pytest.raises(NoCounters, match=r"'ncu' .* is not installed"):
         ncu.counted(["true"])
