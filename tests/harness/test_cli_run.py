@@ -356,7 +356,7 @@ def test_ctrl_c_while_figures_are_drawn_says_how_to_draw_them(inside, monkeypatc
     monkeypatch.setattr(plots, "draw", interrupted)
     code, out, err = inside(*RUN, "--systems", "fake")
     assert (code, out) == (130, "")
-    assert "interrupted; all is measured, 'gnnbench plot " in err.splitlines()[-1]
+    assert "interrupted; all cells are measured, 'gnnbench plot " in err.splitlines()[-1]
 
 
 def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
