@@ -86,9 +86,8 @@ class TrainingCheck:
 
     @property
     def _reordered(self) -> bool:
-        return any(
-            check.get("details", WorkDetails()).get("order_window", 1) > 1 for check in self._checks
-        )
+        details = [check.get("details", WorkDetails()) for check in self._checks]
+        return any(one.get("order_window", 1) > 1 for one in details)
 
     def _trial(self, number: int) -> Trial:
         assert self.pair.reference is not None

@@ -177,7 +177,7 @@ def best(known: Sequence[Calibration], cell: Cell, threads: int) -> Calibration 
 
 
 def exact(known: Sequence[Calibration], cell: Cell, threads: int) -> Calibration | None:
-    """Return the calibration of a cell's own system, dataset, ``until``, device and threads, if any."""
+    """Return the calibration of a cell's system, dataset, ``until``, device and threads."""
     keys = ("device", "until", "dataset", "system")
     fit = [c for c in known if all(getattr(c, k) == getattr(cell, k) for k in keys)]
     return next((c for c in fit if c.threads == threads), None)

@@ -22,7 +22,8 @@ def malformed(batch: MiniBatch, frontier: str = "cumulative") -> str | None:
     range; sources are unique and each is a destination or the end of an edge; the destinations of
     the last block are the seeds in their order, those of any other are the next block's sources in
     theirs; with the ``new`` frontier a block begins with all of the next one's rows;
-    ``sampled_edges`` counts each sampled edge once. Edges are not compared with the graph. ``frontier`` is ``"cumulative"`` or ``"new"``.
+    ``sampled_edges`` counts each sampled edge once. Edges are not compared with the graph.
+    ``frontier`` is ``"cumulative"`` or ``"new"``.
     """
     wanted = _numpy(batch.seeds)
     inner: Block | None = None
