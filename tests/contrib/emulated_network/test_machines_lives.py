@@ -175,9 +175,7 @@ def test_processes_that_hang_are_ended_though_none_has_ended(monkeypatch, how):
     with network.made(Network(2, 1.0, name=NAME)) as there:
         ender = None
         if how == "stopped":
-            ender = subprocess.Popen(
-                ["sh", "-c", STOP_WHEN_STARTED, "sh", there.namespaces[1]]
-            )
+            ender = subprocess.Popen(["sh", "-c", STOP_WHEN_STARTED, "sh", there.namespaces[1]])
         began = time.monotonic()
         match = "on no machine anything" if how == "idle" else "a process of machine 2 was stopped"
         with pytest.raises(LifeFailedError, match=match) as told:
