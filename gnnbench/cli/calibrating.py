@@ -54,7 +54,7 @@ def calibrate(
     known, verified = result.calibration, result.verified
     if json:
         verification = None if verified is None else asdict(verified)
-        print_json({"run": str(result.folder), **known.to_json(), "verified": verification})
+        print_json({"run": str(result.folder), **asdict(known), "verified": verification})
         return
     print_table(
         f"{known.lives} trials of {known.name}, {plural(known.threads, 'thread')}; a pair starts in"
