@@ -188,7 +188,7 @@ def _compare_cell(
         reason = reason or _other_conditions(a, b, run_a, run_b)
     if not reason:
         change = welch(logs_a, logs_b)
-        verdict, ratio = Rule(margin=margin).called_by(change), exponential(change)
+        verdict, ratio = Rule(margin=margin).classify(change), exponential(change)
     return ComparedCell(
         cell=named.of(b),
         **{f.name: b[f.name] for f in fields(ComparedCell) if f.name in KEY},

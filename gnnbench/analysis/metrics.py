@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gnnbench.analysis.grouping import group_by
+from gnnbench.core import counters
 from gnnbench.core.counters import MEASURES, Measure, measure
 from gnnbench.schema import MetricRow
 from gnnbench.statistics.estimates import Estimate
@@ -108,6 +109,16 @@ def metric(
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def declared() -> Iterator[Measure]:
+    """All metrics of gnnbench, without those of plug-ins."""
+    for values in (dict(globals()), vars(counters)):
+        for value in values.values():
+            if isinstance(value, Measure):
+                yield value
+            elif isinstance(value, dict) and value is not MEASURES:
+                yield from (v for v in value.values() if isinstance(v, Measure))
 
 
 def meaning(name: str) -> Measure:

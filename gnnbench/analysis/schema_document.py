@@ -22,12 +22,7 @@ def markdown() -> str:
         lines += ["|---|---|---|---|"]
         lines += [f"| `{c.name}` | {c.dtype} | {c.unit} | {c.description} |" for c in columns]
     lines += ["", "## `name` in `metrics.csv`", "", "| name | unit | meaning |", "|---|---|---|"]
-    lines += [
-        f"| `{m.name}` | {m.unit} | {m.description} |"
-        for module in (metrics, counters)
-        for m in vars(module).values()
-        if isinstance(m, counters.Measure)
-    ]
+    lines += [f"| `{m.name}` | {m.unit} | {m.description} |" for m in metrics.declared()]
     for title, terms in (
         ("`where`", counters.WHERE),
         ("`status`", STATUSES),

@@ -1,6 +1,7 @@
 """Counters of stages, and the declared metrics of ``metrics.csv``.
 
-The module that counts a metric declares it once with ``measure``: name, unit and description.
+``measure`` declares a metric: name, unit and description. Metrics of gnnbench's stages are declared
+here, those that the harness computes in ``gnnbench.analysis.metrics``; a plug-in declares its own.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class Counts:
 
 
 # Metrics of several stages, and of older results.
+BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
 FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by location")
 TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of graph topology read, by location")
 CALLS = measure("calls", "", "calls that read or moved data, by location")
@@ -220,7 +222,7 @@ MEASURED_PHASE = {
 # Ranks that own a partition of the graph each; ``where`` is the rank where values differ.
 ROUNDS = measure("exchange_rounds", "", "all-to-all exchanges of ids, neighbours or rows")
 SIZE_ROUNDS = measure(
-    "exchange_sizes", "", "all-to-all exchanges of sizes ahead of them, 8 bytes a peer"
+    "exchange_sizes", "", "all-to-all exchanges of sizes before the others, 8 bytes per peer"
 )
 SENT_BYTES = measure("sent_bytes", "B", "bytes that a rank sends in all exchanges")
 EXCHANGE_TIME = measure(
@@ -249,7 +251,7 @@ SPLIT_ROWS = measure("split_rows", "", "rows of a batch that the most loaded ran
 SPLIT_EDGES = measure("split_edges", "", "edges of a batch that the most loaded rank would sample")
 SPLIT_ALL_ROWS = measure("split_all_rows", "", "rows that all ranks together would gather")
 SPLIT_ALL_EDGES = measure("split_all_edges", "", "edges that all ranks together would sample")
-SPLIT_AWAY_ROWS = measure("split_away_rows", "", "rows of it that another rank would own")
+SPLIT_AWAY_ROWS = measure("split_away_rows", "", "rows of split_rows that another rank would own")
 SPLIT_SENT = measure(
     "split_sent_bytes", "B", "bytes that all ranks would send in all-to-all exchanges"
 )

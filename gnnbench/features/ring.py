@@ -11,8 +11,8 @@ from gnnbench.core.job import Job
 class RowRing:
     """``buffers`` buffers (0: ``job.max_in_flight``) for rows of the job's table on ``device``.
 
-    A call gets the least recently used buffer, so a result stays valid for as many calls as there
-    are buffers. A buffer grows to a quarter more than its largest batch.
+    A call gets the least recently used buffer. With n buffers, the n-th following call overwrites a
+    result. A buffer grows to a quarter more than its largest batch.
     """
 
     def __init__(self, job: Job, device: torch.device | str, buffers: int = 0) -> None:

@@ -24,7 +24,7 @@ from gnnbench.harness.pairing import MOST_DOUBTED, Observer
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.schema import reader
 from gnnbench.statistics import noise, primary_metric
-from gnnbench.statistics.noise import Calibration, Verified
+from gnnbench.statistics.noise import Calibration, RuleValidation
 from gnnbench.statistics.stopping_rule import Rule
 from gnnbench.version import __version__
 
@@ -62,7 +62,7 @@ class Found:
     """A calibration, what was verified of the rule (None: nothing was asked), and the samples."""
 
     calibration: Calibration
-    verified: Verified | None
+    verified: RuleValidation | None
     folder: Path
 
 

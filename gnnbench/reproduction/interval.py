@@ -56,4 +56,4 @@ def _is_outside(estimate: Estimate, bounds: Bounds, is_time: bool) -> bool:
 def _speed(estimate: Estimate) -> str:
     """The verdict of the stopping rule on a ratio of times: ``faster``, ``slower``, ``same``..."""
     value, low, high = (math.log(v) for v in (estimate.value, estimate.low, estimate.high))
-    return Rule().called_by(Estimate(value, low, high, estimate.n))
+    return Rule().classify(Estimate(value, low, high, estimate.n))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import Tensor
 
 from gnnbench.core import registry
-from gnnbench.core.counters import CALLS, TOPOLOGY_BYTES, measure
+from gnnbench.core.counters import BLOCK_BYTES, CALLS, TOPOLOGY_BYTES
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Hop, MiniBatch
@@ -37,7 +37,6 @@ from gnnbench.validation.same_work import same_work
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
-BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
 OFFSET_BYTES = 16  # a row's two offsets
 
 

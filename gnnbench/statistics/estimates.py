@@ -1,4 +1,4 @@
-"""Estimates with intervals: Student's t over independent lives, Welch's over two runs.
+"""Estimates with intervals: Student's t over independent samples, Welch's t for two runs.
 
 Times and ratios are worked with as logarithms, so that a / b and b / a are judged alike and the
 estimate of a ratio is a geometric mean.

@@ -57,16 +57,18 @@ def spread(pairs: Sequence[Sequence[float]]) -> Spread:
 
 
 @dataclass(frozen=True)
-class Verified:
-    """How often a rule calls equals different, from real lives regrouped.
+class RuleValidation:
+    """How often a rule finds a difference between equal systems: A/A pairs, regrouped.
 
-    ``comparisons`` of ``lives`` lives drawn at random, with random signs; ``rate`` of them called;
-    ``bound``: the rate is at most this with 95 % confidence, by bootstrap over lives.
-    ``detectable``: smallest difference called in 80 % of comparisons. ``one_pair_rate``: share of
-    single pairs that the rule of version 1 calls (a percentile bootstrap over one pair's rounds).
-    Random signs would hide that one side is always the slower, so ``bias`` is the ratio over all
-    pairs as they were measured, with its 95 % interval, and ``in_order`` of ``groups`` of pairs
-    that followed one another are called as they stand.
+    ``lives``          processes of the A/A pairs
+    ``comparisons``    comparisons drawn at random from the pairs, with random signs
+    ``rate``           share of them with the verdict faster or slower (false positives)
+    ``bound``          upper 95 % confidence limit of the rate, by bootstrap over pairs
+    ``detectable``     smallest difference that gets a verdict in 80 % of comparisons
+    ``one_pair_rate``  false positives of a percentile bootstrap over the rounds of one pair
+    ``bias``           mean A/A ratio without random signs, which would hide a systematic difference
+                       between the two sides; with its 95 % interval
+    ``in_order``       false positives among ``groups`` blocks of consecutive pairs
     """
 
     lives: int
@@ -84,7 +86,7 @@ class Verified:
 
 def verify(
     pairs: Sequence[Sequence[float]], rule: Rule, comparisons: int = DRAWS, seed: int = 0
-) -> Verified:
+) -> RuleValidation:
     """Regroup A/A pairs into comparisons; ``pairs`` are the log ratios of each pair's rounds.
 
     Raises ``ValueError`` for fewer pairs than two comparisons need.
@@ -96,16 +98,16 @@ def verify(
     d = np.array([np.median(p) for p in pairs])
 
     def rate(among: Floats, draws: int) -> float:
-        return float(rule.called(_regrouped(among, draws, most, generator)).mean())
+        return float(rule.rejects_equality(_regrouped(among, draws, most, generator)).mean())
 
     resampled = [rate(generator.choice(d, d.size), 500) for _ in range(RESAMPLES)]
     bias = exponential(mean_interval(d.tolist()))
     groups = d[: d.size // most * most].reshape(-1, most)
     one = [median_interval(np.exp(p).tolist(), nth) for nth, p in enumerate(pairs)]
-    return Verified(
+    return RuleValidation(
         2 * len(pairs), comparisons, rate(d, comparisons), float(np.quantile(resampled, 0.95)),
         _detectable(d, rule, generator), float(np.mean([e.low > 1 or e.high < 1 for e in one])),
-        bias.value, bias.low, bias.high, len(groups), int(rule.called(groups).sum()),
+        bias.value, bias.low, bias.high, len(groups), int(rule.rejects_equality(groups).sum()),
     )  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def _regrouped(d: Floats, draws: int, pairs: int, generator: np.random.Generator
 def _detectable(d: Floats, rule: Rule, generator: np.random.Generator) -> float:
     for percent in [*range(1, 21), *range(25, 105, 5)]:
         shifted = _regrouped(d, 500, rule.looks[-1], generator) + math.log1p(percent / 100)
-        if rule.called(shifted).mean() >= 0.8:
+        if rule.rejects_equality(shifted).mean() >= 0.8:
             return percent / 100
     return math.inf
 

@@ -9,7 +9,7 @@ from gnnbench.core.cell import Until
 
 
 @dataclass(frozen=True)
-class Judged:
+class PrimaryMetric:
     """A time (s): ``name`` is its column of ``cells.csv``, ``key`` its field in a sample."""
 
     name: str
@@ -20,20 +20,20 @@ class Judged:
         """Return the primary metric of one epoch (s). Raises ``ValueError`` if it has none."""
         seconds = sample.get(self.key)
         if not isinstance(seconds, (int, float)):
-            raise ValueError(f"an epoch judged by its {self.words} has no '{self.key}'")
+            raise ValueError(f"an epoch compared by its {self.words} has no '{self.key}'")
         return float(seconds)
 
 
-_JUDGED = {
-    Until.SAMPLE: Judged("sample_time_s", "sample_time_s", "sampling time"),
-    Until.MEMORY_IO: Judged("memory_io_time_s", "memory_io_time_s", "memory IO time"),
-    Until.COMPUTE: Judged("epoch_wall_s", "wall_s", "wall time"),
+_METRICS = {
+    Until.SAMPLE: PrimaryMetric("sample_time_s", "sample_time_s", "sampling time"),
+    Until.MEMORY_IO: PrimaryMetric("memory_io_time_s", "memory_io_time_s", "memory IO time"),
+    Until.COMPUTE: PrimaryMetric("epoch_wall_s", "wall_s", "wall time"),
 }
 
 
-def of(until: str) -> Judged:
+def of(until: str) -> PrimaryMetric:
     """Return the primary metric of cells with this ``until``.
 
     It is the busy time of the last phase, or the epoch's wall time if all phases run.
     """
-    return _JUDGED[Until.of(until)]
+    return _METRICS[Until.of(until)]

@@ -15,7 +15,7 @@ from gnnbench import cli, schema
 from gnnbench.analysis import metrics
 from gnnbench.config.axes import AXES
 from gnnbench.config.experiment import Experiment, Measure, Profile
-from gnnbench.core import counters, registry
+from gnnbench.core import registry
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.option import Interval
 from gnnbench.datasets.generators.recipe import TwinRecipe
@@ -92,10 +92,8 @@ def _columns() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     """Names in ``metrics.csv``."""
-    for module in (metrics, counters):
-        for known in vars(module).values():
-            if isinstance(known, counters.Measure):
-                yield f"{known.name} {known.unit or '-'}"
+    for known in metrics.declared():
+        yield f"{known.name} {known.unit or '-'}"
 
 
 def _recipe() -> Iterator[str]:

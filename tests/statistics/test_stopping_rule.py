@@ -43,7 +43,7 @@ def pairs(kind, comparisons, generator, effect=0.0, spread=0.03, noise=0.05):
 def test_equals_are_called_different_in_at_most_one_of_twenty(kind, spread):
     generator = np.random.default_rng(7)
     d = np.median(pairs(kind, COMPARISONS, generator, spread=spread), axis=2)
-    assert Rule().called(d).mean() <= 0.05
+    assert Rule().rejects_equality(d).mean() <= 0.05
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,14 +60,14 @@ def test_the_rule_of_version_1_fails_that(kind):
 def test_differences_are_seen(kind, effect, power):
     generator = np.random.default_rng(8)
     d = np.median(pairs(kind, COMPARISONS, generator, effect, spread=0.01, noise=0.02), axis=2)
-    assert Rule().called(d).mean() >= power
+    assert Rule().rejects_equality(d).mean() >= power
 
 
 def test_all_rows_at_once_is_the_rule_row_by_row():
     generator = np.random.default_rng(9)
     d = np.median(pairs("heavy", 300, generator, 0.04), axis=2)
     rule = Rule(looks=(5, 7, 10))
-    for row, called in zip(d, rule.called(d), strict=True):
+    for row, called in zip(d, rule.rejects_equality(d), strict=True):
         n = next(n for n in range(1, PAIRS + 1) if rule.stop(row[:n].tolist()))
         assert (rule.judge(row[:n].tolist()).verdict in ("faster", "slower")) == called
 
