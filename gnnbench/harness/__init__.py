@@ -1,1 +1,3 @@
-"""From cells to rows: worker processes, pairing, resume, time-outs and failures as data."""
+"""Run cells and write their rows: worker processes, pairing, resume, time-outs, failures as
+data.
+"""

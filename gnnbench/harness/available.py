@@ -1,6 +1,7 @@
-"""Whether systems can run where this process runs: asked by the plan, and by it of other workers.
+"""Whether systems can run in this process's environment.
 
-Runs in workers too: on Python 3.10, with numpy and torch alone.
+The plan calls this module here and in workers of other environments, so it runs on Python 3.10 with
+numpy and torch alone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, Until
@@ -21,14 +21,16 @@ from gnnbench.systems.runtime.recipe import Recipe, from_plain
 
 @dataclass(frozen=True)
 class Availability:
-    """Why a system cannot run (None: it can) and which one may stand in for it."""
+    """Why a system cannot run (None: it can), and which system may replace it."""
 
     failure: Failure | None = None
     stand_in: str = ""
 
 
 def system(name: str) -> Named | Failure:
-    """A registered system, or why it cannot be had: none is registered, or does not import."""
+    """Return a registered system, or why it is unavailable: it is not registered, or its import
+    fails.
+    """
     if name not in registry.known(registry.SYSTEM):
         reason = f"no package here brings the system '{name}'; install the one that does"
         return Failure("missing_dep", reason)
@@ -52,7 +54,7 @@ def system(name: str) -> Named | Failure:
 
 
 def broken(name: str, error: Exception) -> Failure:
-    """Why a registered system that raises when it is asked what it is cannot be had."""
+    """Return why a registered system that raises an error when it is inspected is unavailable."""
     why = str(error) if isinstance(error, GnnbenchError) else f"{type(error).__name__}: {error}"
     return Failure(
         "missing_dep",
@@ -60,8 +62,8 @@ def broken(name: str, error: Exception) -> Failure:
     )
 
 
-def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
-    """What a cell holds of a system's settings. Raises ``UsageError``."""
+def resolve(name: str, given: Mapping[str, object], device: str, until: Until) -> Resolved:
+    """Return the resolved settings of a system in a cell. Raises ``UsageError``."""
     found = system(name)
     if isinstance(found, Failure):
         return Resolved({"system": name, **given})  # nobody knows what it is
@@ -70,9 +72,9 @@ def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> R
 
 @lru_cache(maxsize=256)
 def availability(name: str, device: str, until: str, recipe: str = "") -> Availability:
-    """Whether a system can run on a device of this machine.
+    """Return whether a system can run on a device of this machine.
 
-    ``recipe`` is that of a cell as JSON; "" asks for the system as it is registered.
+    ``recipe`` is a cell's recipe as JSON; "" stands for the system as registered.
     """
     found = system(name)
     if isinstance(found, Failure):
@@ -86,7 +88,7 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
 
 
 def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
-    """The same of a system that is there."""
+    """As ``availability``, for a system that is registered."""
     name = found.name
     if not recipe and device not in found.devices:
         able = " or ".join(found.devices)
@@ -105,6 +107,6 @@ def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
 
 
 def state(cell: Cell) -> Availability:
-    """Whether a cell can run on this machine."""
+    """Return whether a cell can run on this machine."""
     recipe = json.dumps(cell.recipe, sort_keys=True) if cell.composed else ""
     return availability(cell.system, cell.device, cell.until, recipe)

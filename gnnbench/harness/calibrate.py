@@ -51,7 +51,7 @@ class Wish:
 
     @property
     def command(self) -> str:
-        """The same on the command line."""
+        """Return the same as a command line."""
         told = {**asdict(self), "options": ()}
         words = [f"--{k} {v}" for k, v in told.items() if v]
         return " ".join(["gnnbench calibrate", *words, *(f"-o {o}" for o in self.options)])
@@ -132,9 +132,10 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
 
 
 def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
-    """What a run of A/A pairs says, written beside it as ``FILE`` with every pair that says so.
+    """Evaluate a run of A/A pairs; write the result and its pairs to ``FILE`` in the run's folder.
 
-    Raises ``CellsFailedError`` for too many pairs in doubt, and for too few left to verify by.
+    Raises ``CellsFailedError`` if too many pairs are unreliable, or too few are left to verify the
+    rule.
     """
     run = reader.read(folder)
     base = pair.system
@@ -183,7 +184,9 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
 
 
 def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
-    """Pairs that count, by number, and the doubts of those that count and should not."""
+    """Return the pairs that count, by number, and the doubts of those that count but are
+    unreliable.
+    """
     events = [e for e in read_journal(folder / "events.jsonl") if e["event"] == "life"]
     counted = [e for e in events if not e["void"]]
     doubted = [e["doubt"] for e in counted if e["doubt"]]
@@ -191,7 +194,7 @@ def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
 
 
 def _round_logs(samples: Sequence[Mapping[str, Any]], pair: Pair, key: str) -> list[list[float]]:
-    """Log ratios of a pair's lives, round by round, to ``DIGITS``."""
+    """Return the log ratios of a pair's trials, round by round, rounded to ``DIGITS``."""
     assert pair.reference is not None
     lives: dict[int, dict[int, dict[str, float]]] = {}
     for s in samples:

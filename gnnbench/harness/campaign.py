@@ -1,4 +1,4 @@
-"""A whole run: plan, measure pair by pair, write after every step, judge the end."""
+"""A whole run: plan, measure pair by pair, write after every step, derive the exit code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """Where the results are, the rows, and how to end the process."""
+    """The results' folder, the rows, and the exit code of the process."""
 
     folder: Path
     rows: list[CellRow]
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Interrupted(Exception):
-    """The run was stopped by the user; what was finished is in ``folder``."""
+    """The user stopped the run; finished measurements are in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))
@@ -85,7 +85,7 @@ def run(
 ) -> Outcome:
     """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``.
 
-    ``shared_cache``: that of several runs in a row, which whoever gives it closes.
+    ``shared_cache``: a cache of several successive runs, which the caller closes.
     """
     if request.resume and not request.out.is_dir():
         raise folders.nothing_there(request.out, request.experiment)
@@ -198,7 +198,7 @@ def _measure_into(
 
 
 def _record(request: Request) -> dict[str, Any]:
-    """What ``run.json`` says from the beginning."""
+    """Return the content of ``run.json`` at the start of a run."""
     experiment, plan = request.experiment, request.plan
     record = {
         "experiment": experiment.model_dump(mode="json"),
@@ -216,13 +216,13 @@ def _record(request: Request) -> dict[str, Any]:
 
 
 def only_failed(request: Request) -> Again:
-    """What ``--only-failed`` would measure of the last run. Raises ``UsageError`` without one."""
+    """Return what ``--only-failed`` measures of the last run. Raises ``UsageError`` without one."""
     path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
     return again(path, request.plan)
 
 
 def unfinished(request: Request) -> Plan:
-    """What ``--resume`` would measure of the last run. Raises ``UsageError`` without one."""
+    """Return what ``--resume`` measures of the last run. Raises ``UsageError`` without one."""
     plan = request.plan
     path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
     with closing(RunJournal(path)) as journal:
@@ -242,7 +242,7 @@ def _any_failed(pair: Pair, journal: RunJournal) -> bool:
 
 
 def _unmeasured(plan: Plan, journal: RunJournal) -> list[Cell]:
-    """References that were never measured because what ran beside them failed."""
+    """Return references that were never measured because the compared system failed."""
     references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
     return [
         c
@@ -267,9 +267,9 @@ def _alone_if_needed(pair: Pair, plan: Plan, journal: RunJournal) -> Pair:
 def _prepare(
     pairs: list[Pair], plan: Plan, shared_cache: SharedMemoryCache, observer: Observer
 ) -> None:
-    """Make every dataset ready; a failure is the fate of its cells.
+    """Prepare every dataset; if that fails, its cells fail.
 
-    Raises ``UsageError`` where the disk has no room for all of them.
+    Raises ``UsageError`` if the disk has no space for all of them.
     """
     _check_disk(plan, observer)
     able = [p for p in pairs if needs_graph(p.system.system)]
@@ -283,7 +283,7 @@ def _prepare(
 
 
 def _check_disk(plan: Plan, observer: Observer) -> None:
-    """See to it that all datasets fit together, and tell what takes long or much room."""
+    """Check that all datasets fit on the disk together; report long or large preparations."""
     costs = preparations(plan)
     for dataset, cost in costs.items():
         if cost.seconds > TOLD_S or max(cost.memory_bytes, cost.disk_bytes) > TOLD_BYTES:
@@ -302,10 +302,11 @@ def exit_code(
     named_systems: Collection[str] = (),
     named_absent: bool = False,
 ) -> int:
-    """The documented code: a wrong result weighs most, then failed cells, then missing things.
+    """Return the documented exit code: incorrect results first, then failed cells, then missing
+    things.
 
-    ``missing_dep`` and ``unsupported`` count only where the user named the system, ``missing_data``
-    where the user named the dataset, and all of them when nothing at all could be measured.
+    ``missing_dep`` and ``unsupported`` count only if the user named the system, ``missing_data``
+    only if the user named the dataset; all of them count if nothing at all could be measured.
     """
     statuses = {r["status"] for r in rows}
     if "incorrect" in statuses:

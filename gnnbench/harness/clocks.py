@@ -66,7 +66,9 @@ class EnclosingTime:
         return max(gap - self.delay(sample), min(gap, 0.0))
 
     def exceeds(self, gaps: Sequence[float], median: float) -> bool:
-        """Return whether three quarters of the epochs exceed; on a busy machine single ones may."""
+        """Return whether three quarters of the epochs exceed the limit; on a busy machine single
+        ones may.
+        """
         return bool(gaps) and gaps[len(gaps) // 4] > max(self.share * median, self.slack_s)
 
     def doubt(self, samples: Sequence[Record]) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""What this machine can run, why not, and the exact fix. Plain values; nothing is printed here."""
+"""What this machine can run, why not, and the fix. Returns plain values; prints nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
 
 
 def examine() -> dict[str, list[Entry]]:
-    """``checks`` (what, ok, found, fix), ``systems`` and ``datasets``."""
+    """Return ``checks`` (name, ok, value, fix), ``systems`` and ``datasets``."""
     checks = [
         _installed(),
         _threads(),
@@ -39,7 +39,7 @@ def examine() -> dict[str, list[Entry]]:
 
 
 def _datasets_or_none() -> list[Entry]:
-    """As ``datasets``; none where they cannot be listed, which the checks say."""
+    """As ``datasets``; None if they cannot be listed, which ``checks`` reports."""
     try:
         return datasets()
     except UsageError:
@@ -47,7 +47,7 @@ def _datasets_or_none() -> list[Entry]:
 
 
 def inventory() -> dict[str, list[Entry]]:
-    """Experiments, systems, models and datasets, with what is missing and how to get it."""
+    """Return experiments, systems, models and datasets, with what is missing and how to get it."""
     return {
         "experiments": experiments(), "systems": systems(), "models": models(),
         "datasets": datasets(),
@@ -123,7 +123,7 @@ def _noise() -> Entry:
 
 
 def _native() -> list[Entry]:
-    """What runs say of our libraries, by the same words."""
+    """Return the state of the native libraries, in the words of a run."""
     try:
         from gnnbench.kernels.missing import library_missing, native_missing
 
@@ -211,7 +211,7 @@ def _real_data() -> Entry:
 
 
 def experiments() -> list[Entry]:
-    """Shipped definitions."""
+    """Return the shipped definitions."""
     from gnnbench.config import experiment
 
     found = []
@@ -228,7 +228,9 @@ def experiments() -> list[Entry]:
 
 
 def systems() -> list[Entry]:
-    """Registered systems: where they run, and why not elsewhere; first those that run here."""
+    """Return registered systems, runnable ones first: their devices, and why they do not run on
+    others.
+    """
     from gnnbench.core import registry
 
     found: list[Entry] = []
@@ -238,7 +240,7 @@ def systems() -> list[Entry]:
 
 
 def system(name: str) -> Entry:
-    """One registered system: as a row of ``systems``."""
+    """Return one registered system as a row of ``systems``."""
     from gnnbench.harness import available
 
     try:
@@ -248,7 +250,7 @@ def system(name: str) -> Entry:
 
 
 def settings(system: Named) -> dict[str, Entry]:
-    """What may be set of a system as it is registered, by path: default, legal values, help."""
+    """Return the options of a registered system by path: default, legal values, help."""
     return {
         path: {"default": option.default, "legal": option.legal, "help": option.help}
         for path, option in system.options().items()
@@ -280,14 +282,14 @@ def _system(name: str) -> Entry:
 
 
 def models() -> list[Entry]:
-    """What ``--models`` may name, and where each was published."""
+    """Return the values of ``--models``, and where each was published."""
     from gnnbench.models.kinds import MODELS
 
     return [{"name": kind.name, "paper": kind.paper} for kind in MODELS.values()]
 
 
 def datasets() -> list[Entry]:
-    """Known datasets and their state, first what is here."""
+    """Return the known datasets and their state, present ones first."""
     from gnnbench.datasets import catalog
 
     return [

@@ -1,4 +1,4 @@
-"""What makes a pair of trials doubtful: disturbances from outside, and a cell's own times."""
+"""Why a paired trial is unreliable: disturbances from outside, and implausible times of a cell."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def share(samples: Sequence[Record], key: str) -> float:
 def pair_doubt(
     samples: Sequence[Record], free_cores: int = 0, untimed: Sequence[Record] = ()
 ) -> str:
-    """Why a pair of trials should not count, or "", from its measured samples of both sides.
+    """Return why a paired trial should not count, or "", from the measured samples of both sides.
 
-    Causes are outside the system. ``free_cores``: cores for which the workers have no threads. A
-    stop counts also in ``untimed`` parts.
+    Causes are outside the system. ``free_cores``: cores that no worker thread needs. A stop also
+    counts in ``untimed`` parts.
     """
     if changed := thread_placement.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
@@ -56,7 +56,7 @@ def pair_doubt(
 
 
 def disturbed(own: Sequence[Record], free_cores: int = 0, other: str = "the other") -> str:
-    """Why the machine was not quiet while a worker was measured, or "", from its samples.
+    """Return why the machine was not idle while a worker was measured, or "", from its samples.
 
     ``other`` is the system that was idle meanwhile. The worker's own run-queue delay does not
     count: its threads may delay each other.
@@ -79,8 +79,10 @@ def disturbed(own: Sequence[Record], free_cores: int = 0, other: str = "the othe
 
 
 def waited(own: Sequence[Record]) -> bool:
-    """Whether the runner waited so long for a core that a worker's times cannot be judged by its
-    clock: programs that are not visible from here may use the cores."""
+    """Whether the runner waited too long for a core to judge a worker's times by its clock.
+
+    Programs that are not visible from this process may use the cores.
+    """
     seconds = sum(s.get("runner_wait_s", 0.0) for s in own)
     return bool(seconds > max(WAIT_SHARE * sum(s["block_s"] for s in own), WAIT_S * len(own)))
 
@@ -111,7 +113,7 @@ def stop_doubt(samples: Sequence[Record]) -> str:
 
 
 def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str]:
-    """Reasons to doubt a cell's own behaviour in the trials of one comparison, or in all."""
+    """Return implausible times of a cell in the trials of one comparison, or of all."""
     own = journal.measured(cell, pair)
     excesses = journal.excesses(pair).values() if pair is not None else ()
     doubts = [

@@ -1,4 +1,4 @@
-"""What the plan asks about this machine: systems, their options, datasets, models."""
+"""Queries of the plan about this machine: systems, their options, datasets, models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
 
 from gnnbench.analysis.labels import parse_label
 from gnnbench.core import names, registry
@@ -26,10 +25,10 @@ from gnnbench.systems.runtime.find import Named
 from gnnbench.systems.runtime.recipe import Recipe
 
 
-def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
-    """What may be set of a system with the stages of ``given``.
+def known_paths(name: str, given: Mapping[str, object]) -> Collection[str]:
+    """Return the options of a system with the stages in ``given``.
 
-    Raises ``UsageError`` for an unknown system, ``MissingError`` where nobody can know.
+    Raises ``UsageError`` for an unknown system, ``MissingError`` if no environment can answer.
     """
     check_names([name], [])
     found = system(name)
@@ -39,15 +38,15 @@ def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
 
 
 def stand_in(cell: Cell, name: str) -> Cell:
-    """The cell of another system, as it is registered, in the place of one."""
+    """Return the cell of another system, as registered, that replaces a cell."""
     found = resolve(name, {}, cell.device, cell.goes_until)
     return replace(cell, system=name, recipe=found.recipe, composed=found.composed)
 
 
 def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
-    """The cell that a label names, and why it cannot run as asked.
+    """Return the cell that a label names, and why it cannot run as requested.
 
-    What the label leaves open is as in ``cell``, where that is of the same system, else as it is
+    Settings that the label leaves out are those of ``cell`` if it has the same system, else those
     registered. Raises ``UsageError`` for a label that sets anything but the recipe.
     """
     name, settings = parse_label(label)
@@ -57,7 +56,7 @@ def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
             f"the reference '{label}' sets '{outside}'; a system's own reference may differ in its"
             " recipe alone"
         )
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     if name == cell.system and cell.composed:
         given = flat(cell.recipe)
         other = tuple(f"{k}." for k, v in settings.items() if v != given.get(k))
@@ -74,20 +73,22 @@ def needs_graph(name: str) -> bool:
 
 
 def shared_arrays(cell: Cell) -> tuple[str, ...]:
-    """Arrays of the graph that a run holds for all lives of the cell's workers."""
+    """Return the arrays of the graph that a run keeps in shared memory for all workers of the
+    cell.
+    """
     found = system(cell.system)
     return () if isinstance(found, Failure) else found.shared(cell)
 
 
 def feature_store(cell: Cell) -> StoreSpec | None:
-    """The feature store of a cell; None where it has none, or nobody can tell."""
+    """Return the feature store of a cell; None if it has none, or if it is unknown."""
     found = system(cell.system)
     return None if isinstance(found, Failure) else found.store(cell)
 
 
 @lru_cache(maxsize=64)
 def dataset_state(name: str) -> Failure | None:
-    """Why a dataset cannot be had here: it is not here, or what preparing it takes is not.
+    """Return why a dataset is unavailable: it is missing, or a tool that prepares it is missing.
 
     Raises ``UsageError`` for an unknown name.
     """
@@ -110,9 +111,9 @@ def dataset_state(name: str) -> Failure | None:
 def check_names(
     systems: Collection[str], models: Collection[str], more: Collection[str] = ()
 ) -> None:
-    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe.
+    """Raise ``UsageError`` for the first unknown name; a system without a recipe accepts any model.
 
-    ``more`` systems are known, in another environment.
+    ``more``: systems known in another environment.
     """
     for name in systems:
         names.check("system", name, [*registry.known(registry.SYSTEM), *more])
@@ -122,8 +123,10 @@ def check_names(
 
 
 def check_picks(systems: Collection[str], picks: Collection[str], devices: Collection[str]) -> None:
-    """Raise ``UsageError`` where no selected system has any of the picks, if all say which they
-    have; a pick that only others have is the definition's, and leaves those their own."""
+    """Raise ``UsageError`` if no selected system has any of the sampling methods.
+
+    If only other systems have a method of the definition, the selected ones keep their own.
+    """
     known = {"default"}
     for name in systems:
         found = system(name)

@@ -1,4 +1,4 @@
-"""The same system in other environments: cells, and each beside its own in this one."""
+"""Pairs of the same system in two Python environments."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_environments(
 
 
 def _add(plan: Plan, own: Cell, cell: Cell, grid: Grid, state: State) -> None:
-    """Add a cell behind those of the same combination."""
+    """Add a cell after those of the same combination."""
     at = plan.cells.index(own) + 1
     while at < len(plan.cells) and plan.cells[at].env:
         at += 1
@@ -64,7 +64,7 @@ def _add(plan: Plan, own: Cell, cell: Cell, grid: Grid, state: State) -> None:
 
 
 def _pair(plan: Plan, cells: list[Cell]) -> None:
-    """Pair what can run with the first that can; its row is of the first pair that a cell is in."""
+    """Pair each runnable cell with the first runnable one; its row belongs to its first pair."""
     able = [c for c in cells if c.id not in plan.failures]
     first = able[0] if able else cells[0]
     for cell in cells:
@@ -79,7 +79,9 @@ def _pair(plan: Plan, cells: list[Cell]) -> None:
 
 
 def _couple(plan: Plan) -> None:
-    """Labels of the couples, and of the references: what sets a cell apart in this run."""
+    """Return the labels of the compared cells and their references: the settings that differ in
+    this run.
+    """
     named = labels([asdict(c) for c in plan.cells])
 
     def label(cell: Cell) -> str:

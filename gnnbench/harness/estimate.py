@@ -1,4 +1,4 @@
-"""What a run would take, before anything is run; rough, and said to be."""
+"""A rough estimate of a run's time and memory, before anything is run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds and bytes of one pair; None where the dataset's size is not known yet."""
+    """Seconds and bytes of one pair; None while the dataset's size is unknown."""
 
     seconds: float | None
     bytes: int | None
@@ -59,7 +59,7 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
 
 
 def _size(cell: Cell) -> tuple[int, int, int, int] | None:
-    """Nodes, edges, width and training nodes, at most; a gather needs no edges."""
+    """Return upper limits of nodes, edges, width and training nodes; a gather needs no edges."""
     from gnnbench.datasets import catalog, prepare
 
     try:
@@ -74,7 +74,7 @@ def _size(cell: Cell) -> tuple[int, int, int, int] | None:
 
 
 def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
-    """Upper bound by a tree of distinct nodes, cut at the size of the graph."""
+    """Return an upper bound: a tree of distinct nodes, limited by the size of the graph."""
     nodes, edges, width, train = size
     drawn, frontier = 0.0, float(min(cell.batch_size, train))
     for fanout in cell.fanouts:
@@ -99,9 +99,9 @@ def epoch_is_cut(cell: Cell) -> bool:
 
 
 def preparations(plan: Plan) -> dict[str, Cost]:
-    """What is to be prepared before anything is measured, and what that takes, by dataset.
+    """Return the datasets to prepare before measuring, with the costs of each.
 
-    A file that cannot be read is told where it is prepared, as a row.
+    A file that cannot be read is reported as a row when it is prepared.
     """
     from gnnbench.datasets.prepare import preparation
 
@@ -115,7 +115,7 @@ def preparations(plan: Plan) -> dict[str, Cost]:
 
 
 def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
-    """The dry run as plain values: every cell, its fate, estimates per pair and in all."""
+    """Return the dry run as plain values: each cell, its state, estimates per pair and in total."""
     pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     cells = []
     total = 0.0

@@ -1,4 +1,4 @@
-"""Failures as data: from an exception or a dead worker to a status and one sentence."""
+"""Failures as data: a status and one sentence from an exception or an ended worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import signal
 import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core.errors import (
     HOST_MEMORY,
@@ -33,14 +32,16 @@ class Failure:
     status: str
     reason: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+    def to_json(self) -> dict[str, str]:
+        """Return plain values."""
         return asdict(self)
 
 
 def host_memory(error: BaseException) -> Failure | None:
-    """That the host's memory is short, if an error says so: a package or a library that does not
-    load for lack of it is not missing."""
+    """Return a failure of host memory if an error reports it.
+
+    A package that cannot be loaded for lack of memory is not missing.
+    """
     if isinstance(error, HostMemoryError):
         return Failure("oom_host", str(error))
     if lacks_host_memory(error):
@@ -49,7 +50,7 @@ def host_memory(error: BaseException) -> Failure | None:
 
 
 def from_exception(error: BaseException) -> Failure:
-    """Classify what a system raised."""
+    """Classify an exception of a system."""
     kind = type(error).__name__
     if (short := host_memory(error)) is not None:
         return short
@@ -74,8 +75,8 @@ def from_exception(error: BaseException) -> Failure:
 def from_death(code: int, oom_kills: int, log: Path) -> Failure:
     """Classify a worker that ended by itself.
 
-    ``code`` is negative for a signal; ``oom_kills`` counts the kernel's kills for memory while the
-    worker lived.
+    ``code`` is negative for a signal; ``oom_kills`` counts the kernel's kills for memory since the
+    worker started.
     """
     shown = see(log)
     tail = _tail(log).lower()
@@ -93,12 +94,12 @@ def from_death(code: int, oom_kills: int, log: Path) -> Failure:
 
 
 def see(log: Path) -> str:
-    """Where a worker's log is, in words that stay true when the run's folder is moved."""
+    """Return where a worker's log is, relative to the run's folder."""
     return f"see logs/{log.name} in the run's folder"
 
 
 def last_line(log: Path) -> str:
-    """The last line of a worker's log that says anything, shortened; "" where none does."""
+    """Return the last non-empty line of a worker's log, shortened; "" without one."""
     lines = [line.strip() for line in _tail(log).splitlines()]
     said = next((line for line in reversed(lines) if line), "")
     return textwrap.shorten(said, 300, placeholder=" ...")

@@ -1,4 +1,6 @@
-"""A run's folder: made, locked, continued; what must be the same for a run to continue."""
+"""The folder of a run: create, lock and continue it; check what must not change between the
+parts.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ SHOWN = 3  # differences between two definitions
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Keep other runs out of ``out``: they would disturb the timing and the files."""
+    """Lock ``out`` against other runs, which would disturb timing and files."""
     ensure_folder(out)
     handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY)  # the folder itself: no file is left behind
     try:
@@ -44,7 +46,7 @@ def locked(out: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Lock a run's folder while it is written, so that readers know that the run goes on."""
+    """Lock a run's folder while it is written, so that readers see that the run is active."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):  # some file systems have no locks
@@ -55,7 +57,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def identity() -> dict[str, Any]:
-    """Code and machine of this process, as they stand in ``run.json``."""
+    """Return code and machine of this process, as ``run.json`` records them."""
     found = machine.record()
     return {
         "revision": machine.revision(),
@@ -68,7 +70,9 @@ def identity() -> dict[str, Any]:
 
 
 def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
-    """Who brings each system and stage of others that cells name, and a digest of its sources."""
+    """Return the package of each third-party system and stage that cells name, and a digest of
+    its sources.
+    """
     used = {(registry.SYSTEM, cell.system) for cell in cells}
     for cell in cells:
         paths = flat(cell.recipe)
@@ -82,7 +86,7 @@ def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
 
 
 def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
-    """A new run folder with the resolved definition in it; it appears whole or not at all."""
+    """Create a run folder with the resolved definition; it appears complete or not at all."""
     parent = out / experiment.name
     ensure_folder(parent)
     sweep(parent)
@@ -102,7 +106,7 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
 
 
 def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
+    """Record in ``run.json`` that a run continues; returns the record of its start."""
     sweep(folder)
     before: dict[str, Any] = read_json_record(folder)
     kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
@@ -113,7 +117,7 @@ def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """What sets one definition apart from another, in words; the first three of many."""
+    """Return the first three of the differences between two definitions, in words."""
     missing = "nothing"
     changed = [
         f"{key} was {_short(then.get(key, missing))} and is {_short(now.get(key, missing))}"
@@ -129,12 +133,12 @@ def _short(value: Any) -> str:
 
 
 def utc_stamp() -> str:
-    """The time now, as run folders are named."""
+    """Return the present time in the format of run folders' names."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def nothing_there(out: Path, experiment: Experiment) -> UsageError:
-    """Where a run is to go on and there is none."""
+    """Return the error for a run to continue that does not exist."""
     return UsageError(
         f"there is no run of '{experiment.name}' in '{out}' to go on with; begin one with neither"
         " --resume nor --only-failed, or name the folder of its results with --out"
@@ -198,7 +202,7 @@ def _changed(*values: tuple[str, Any, Any]) -> list[str]:
 def _brought(
     then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]
 ) -> list[tuple[str, Any, Any]]:
-    """Each package of others that the runs use: who it is, its sources then and now."""
+    """Return each third-party package that the runs use: its name, its sources then and now."""
     brings = {key: one["package"] for key, one in {**then, **now}.items()}
 
     def sources(run: dict[str, dict[str, str]], who: str) -> dict[str, str]:

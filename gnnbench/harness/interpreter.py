@@ -1,4 +1,4 @@
-"""Python environments beside this one, in which workers run this very source."""
+"""Other Python environments, in which workers run this source tree."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core.bootstrap import command
 from gnnbench.core.errors import MissingError, UsageError
+from gnnbench.harness.protocol import EnvironmentFacts
 from gnnbench.kernels.rng import IN_NUMPY
 from gnnbench.measure.machine import native_folders
 
@@ -34,56 +34,73 @@ OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 
 @dataclass(frozen=True)
 class Interpreter:
-    """One environment: its ``name`` in labels, and its ``python``, as it was given."""
+    """An environment: its ``name`` in labels, and its ``python`` as given by the user."""
 
     name: str
     python: Path
 
     @property
     def command(self) -> list[str]:
-        """How a worker is started, its argument still to come."""
+        """Return the command that starts a worker, without its argument."""
         return command(self.python, "gnnbench.harness.worker")
 
     def variables(self) -> dict[str, str]:
-        """The variables of its workers: those of this process without what leads back here."""
+        """Return the environment variables of its workers, without those that lead back to this
+        environment.
+        """
         found = {k: v for k, v in os.environ.items() if k not in OURS}
         folders = native_folders()
         built = next((f for f in folders if f.is_dir()), folders[0])
         return found | {"GNNBENCH_NATIVE_DIR": str(built)}
 
 
+class EnvironmentEntry(EnvironmentFacts):
+    """An environment in ``run.json``."""
+
+    executable: str
+
+
 @dataclass(frozen=True)
 class Environments:
-    """The environments of a run beside this one, which is called ``""``.
+    """The environments of a run; this process's own is called ``""``.
 
-    ``facts`` by name are what each said of itself (``gnnbench.harness.remote_answers.describe``).
+    ``facts`` by name are the answers of ``gnnbench.harness.remote_answers.describe``.
     """
 
     others: Mapping[str, Interpreter] = field(default_factory=dict)
-    facts: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    facts: Mapping[str, EnvironmentFacts] = field(default_factory=dict)
 
     @property
     def order_in_numpy(self) -> bool:
-        """Whether an environment cannot load the native library: then nobody's batch order is
-        drawn by it, for that is a part of every epoch."""
+        """Whether an environment cannot load the native library.
+
+        Then all environments compute the batch order with numpy, because the order is part of every
+        epoch.
+        """
         return any(facts["native"] for facts in self.facts.values())
 
     def command(self, env: str) -> list[str]:
-        """How a worker is started in an environment."""
+        """Return the command that starts a worker in an environment."""
         if env:
             return self.others[env].command
         # Not by what lies in the folder that a user stands in.
         return [sys.executable, "-P", "-m", "gnnbench.harness.worker"]
 
     def variables(self, env: str) -> dict[str, str]:
-        """The variables of a worker in an environment."""
+        """Return the environment variables of a worker in an environment."""
         found = self.others[env].variables() if env else dict(os.environ)
         return found | ({IN_NUMPY: "1"} if self.order_in_numpy else {})
 
-    def record(self) -> dict[str, Any]:
-        """What ``run.json`` says of them: versions, and an executable's name without its place."""
+    def record(self) -> dict[str, EnvironmentEntry]:
+        """Return the environments' part of ``run.json``: versions, and names of executables
+        without folders.
+        """
         return {
-            name: {"executable": other.python.name, **self.facts[name]}
+            name: {
+                "executable": other.python.name,
+                "versions": self.facts[name]["versions"],
+                "native": self.facts[name]["native"],
+            }
             for name, other in self.others.items()
         }
 
@@ -92,10 +109,10 @@ HERE = Environments()
 
 
 def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
-    """Environments by name from ``NAME=PATH``: a virtual environment's folder, or a Python.
+    """Parse ``NAME=PATH``: the folder of a virtual environment, or a Python executable.
 
-    Raises ``UsageError`` for a malformed text, a name that is none or given twice and a path that
-    is no environment, ``MissingError`` for a Python that is too old or lacks numpy or torch.
+    Raises ``UsageError`` for a malformed text, an invalid or repeated name and a path without an
+    environment, ``MissingError`` for a Python that is too old or lacks numpy or torch.
     """
     found: dict[str, Interpreter] = {}
     for text in texts:
@@ -134,7 +151,7 @@ def _python(name: str, path: str) -> Path:
 
 
 def _first_word(other: Interpreter) -> None:
-    """Raise unless it is a Python that can run a worker."""
+    """Raise an error unless the Python can run a worker."""
     try:
         done = subprocess.run(
             [str(other.python), "-c", FIRST_WORD, *NEEDED],

@@ -1,4 +1,4 @@
-"""From what the user asked to a request that ``campaign.run`` carries out."""
+"""Turn the user's options into a request for ``campaign.run``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from gnnbench.datasets import names as names_of_data
 from gnnbench.harness import available, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.environment_pairs import add_environments
-from gnnbench.harness.plan import ALONE, Own, Plan, make_plan
-from gnnbench.harness.remote_environment import NOWHERE, Elsewhere, elsewhere
+from gnnbench.harness.plan import ALONE, Plan, ReferenceOverrides, make_plan
+from gnnbench.harness.remote_environment import (
+    NO_REMOTE_ENVIRONMENTS,
+    RemoteEnvironments,
+    open_environments,
+)
 
 
 def make_request(
@@ -33,12 +37,12 @@ def make_request(
     only_failed: bool = False,
     keep_going: bool = True,
 ) -> Request:
-    """Load, resolve and plan; raises ``UsageError`` for anything that cannot be run as asked.
+    """Load, resolve and plan an experiment. Raises ``UsageError`` if it cannot run as requested.
 
-    ``only_failed`` continues the last run, as ``resume`` does, with its failed cells alone.
+    ``only_failed`` continues the last run, as ``resume`` does, with its failed cells only.
     """
     loaded = definitions.load(definition)
-    with elsewhere(over.environments) as others:
+    with open_environments(over.environments) as others:
         for kind in registry.KINDS:
             registry.known(kind)  # a malformed variable is nobody else's fault
         over = spelled(over, loaded, [*registry.known(registry.SYSTEM), *others.systems])
@@ -64,9 +68,9 @@ def make_request(
 
 
 def _planned(
-    loaded: Experiment, over: Overrides, raw: Raw, others: Elsewhere
+    loaded: Experiment, over: Overrides, raw: Raw, others: RemoteEnvironments
 ) -> tuple[Experiment, Plan]:
-    """The definition with ``raw`` laid over it, and its plan. Raises ``UsageError``."""
+    """Return the definition with ``raw`` merged over it, and its plan. Raises ``UsageError``."""
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
     with setting("system"):
@@ -103,8 +107,8 @@ def _planned(
     return resolved, plan
 
 
-def _check_label(label: str, others: Elsewhere) -> None:
-    """Raise ``UsageError`` for a label that names a system or a stage that there is not."""
+def _check_label(label: str, others: RemoteEnvironments) -> None:
+    """Raise ``UsageError`` for a label with an unknown system or stage."""
     system, settings = parse_label(label)
     environment.check_names([system], [], others.systems)
     for kind in registry.KINDS[1:]:
@@ -112,8 +116,8 @@ def _check_label(label: str, others: Elsewhere) -> None:
             names.check(kind, str(settings[kind]), registry.known(kind))
 
 
-def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:
-    """Raise ``UsageError`` for a constraint on what there is not: it would never apply."""
+def _check_constraints(resolved: Experiment, others: RemoteEnvironments) -> None:
+    """Raise ``UsageError`` for a constraint on unknown names, which would never apply."""
     for constraint in resolved.constraints:
         for axis, value in (constraint.include or constraint.exclude or {}).items():
             values = value if isinstance(value, list) else [value]
@@ -128,9 +132,10 @@ def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:
 
 
 def _changed(resolved: Experiment) -> list[str]:
-    """What all cells of a system have in common and the system as registered has not.
+    """Return the settings that all cells of a system share and that differ from the registered
+    ones.
 
-    Labels name what varies between cells, and only that: this would be told nowhere else.
+    Labels name only what varies between cells.
     """
     return [
         f"{system} runs with " + ", ".join(f"{k}={plain_text(v)}" for k, v in settings.items())
@@ -139,12 +144,18 @@ def _changed(resolved: Experiment) -> list[str]:
     ]
 
 
-def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere = NOWHERE) -> Plan:
-    """Cells and pairs of a resolved definition, here and elsewhere. Raises ``UsageError``."""
+def plan_of(
+    resolved: Experiment,
+    named: Collection[str] = (),
+    others: RemoteEnvironments = NO_REMOTE_ENVIRONMENTS,
+) -> Plan:
+    """Return cells and pairs of a resolved definition, in all environments. Raises
+    ``UsageError``.
+    """
     here = grid.expand(resolved, available.resolve, known=others.known_paths)
     there = {
         name: (grid.expand(resolved, other.resolve, name, others.known_paths), other.state)
-        for name, other in others.there.items()
+        for name, other in others.by_name.items()
     }
     couples = resolved.compare
     if named:  # of systems that were left out on purpose nothing needs saying
@@ -158,7 +169,7 @@ def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere
         environment.dataset_state,
         environment.stand_in,
         couples,
-        Own(resolved.references, environment.variant),
+        ReferenceOverrides(resolved.references, environment.variant),
         lambda plan: add_environments(plan, here, there, resolved.reference),
     )
     plan.notes += others.notes()

@@ -1,4 +1,4 @@
-"""Measure one comparison: pairs of fresh processes, until it is known or the time is spent."""
+"""Measure a comparison: pairs of fresh processes, until the stopping rule ends it."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ MOST_DOUBTED = 0.05  # of the pairs of a long calibration, where they are left o
 
 
 class Observer(Protocol):
-    """Is told how a run goes on; shows it or not."""
+    """Receives the progress of a run."""
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Receive a message for the user."""
 
     def plan(self, pairs: int, budget_s: float) -> None:
-        """How much there is to do, before anything is measured."""
+        """Receive the amount of work, before anything is measured."""
 
     def step(self, text: str, fraction: float) -> None:
-        """What is being done now, and how far the current pair is (0 to 1)."""
+        """Receive the present step, and the progress of the current pair (0 to 1)."""
 
     def pair_done(self) -> None:
-        """The current pair is finished."""
+        """Receive the end of the current pair."""
 
 
 @dataclass
 class Pairing:
-    """Runs comparisons one after the other; no process outlives its life."""
+    """Runs comparisons sequentially; every worker process ends with its trial."""
 
     journal: RunJournal
     measure: Measure
@@ -66,10 +66,10 @@ class Pairing:
     idle_wait: IdleWait = field(default_factory=IdleWait)
 
     def run(self, pair: Pair) -> None:
-        """Measure a comparison; failures go to the journal.
+        """Measure a comparison; failures are recorded in the journal.
 
-        Where the reference fails, the system goes on alone. Anything else that is raised leaves no
-        worker behind.
+        If the reference fails, the system is measured alone. After any other error no worker is
+        left.
         """
         try:
             self._run(pair)
@@ -102,9 +102,9 @@ class Pairing:
         self.journal.record("done", pair=pair.id, why=why)
 
     def _doubted(self, pair: Pair, lives: Sequence[Record]) -> str:
-        """``doubt`` where pairs in doubt leave no verdict, and no more are planned for a ratio.
+        """Return ``doubt`` if unreliable pairs prevent a verdict and no more pairs are planned.
 
-        A calibration, of equals, may have a few such pairs and ends at once where it has more.
+        A calibration may have a few such pairs and ends at once if it has more.
         """
         rule = self.measure.rule
         doubted = sum(bool(r["doubt"]) for r in lives)
@@ -115,7 +115,9 @@ class Pairing:
         return "doubt" if len(lives) >= rule.looks[0] else ""
 
     def _rounds(self, pair: Pair, life_s: float, round_s: float) -> int:
-        """Rounds of every life of a pair: decided in the first, by cost and known noise alone."""
+        """Return the rounds of each trial of a pair, from costs and known noise only; set in the
+        first trial.
+        """
         if pair.id not in self.journal.rounds_of:
             rounds = self.measure.rounds
             if not rounds:
@@ -132,10 +134,10 @@ class Pairing:
         return self.journal.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Profile both sides in processes of their own, in which nothing is timed.
+        """Profile both sides in separate, untimed processes.
 
-        Stages and kernels of samplers, curves of caches, overlap of batches, memory. One process
-        each; samplers that run alone get ``measure.looks``. Measured times are valid without.
+        Stages and kernels of samplers, curves of caches, overlap of batches, memory: one process
+        each; samplers that run alone get ``measure.looks``. Measured times do not depend on it.
         """
         cells = [c for c in (pair.reference, pair.system) if c is not None and self._unprofiled(c)]
         earlier: dict[str, list[ProfileAnswer]] = {c.id: [] for c in cells}
@@ -177,7 +179,7 @@ class Pairing:
         return answer
 
     def _profiles(self, cell: Cell) -> list[Command[ProfileAnswer]]:
-        """Return the profiling commands for a cell; none where there is nothing to profile."""
+        """Return the profiling commands for a cell; empty if there is nothing to profile."""
         wanted = {
             COUNTERS: self.measure.roofline and cell.trains and cell.composed,
             MEMORY: self.measure.memory and cell.composed,
@@ -192,7 +194,7 @@ class Pairing:
 
 
 def runs_kernels(cell: Cell) -> bool:
-    """Whether a GPU runs any that are not told with the samples."""
+    """Whether a cell runs GPU kernels that its samples do not report."""
     beyond = cell.goes_until is not Until.SAMPLE
     return cell.composed and cell.device == "cuda" and beyond
 
@@ -202,7 +204,7 @@ def _samples_only(cell: Cell) -> bool:
 
 
 def _has_profile(cell: Cell) -> bool:
-    """Whether there is more to see of a cell than what was timed."""
+    """Whether a cell is profiled beyond its timed epochs."""
     if cell.goes_until is not Until.MEMORY_IO:
         return _samples_only(cell)
     features = feature_store(cell)

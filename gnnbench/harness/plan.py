@@ -1,4 +1,4 @@
-"""From cells to pairs: what is measured beside what, and what cannot run here."""
+"""From cells to pairs: which cells are compared, and which cannot run here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compa
 
 @dataclass(frozen=True)
 class Pair:
-    """A system beside its reference; ``reference`` is None where it runs alone."""
+    """A system and its reference; ``reference`` is None if the system runs alone."""
 
     system: Cell
     reference: Cell | None = None
@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass
 class Plan:
-    """Everything a run will do. ``failures`` are the cells that cannot run, by cell id."""
+    """The work of a run. ``failures`` are the cells that cannot run, by cell id."""
 
     cells: list[Cell]
     pairs: list[Pair]
@@ -54,7 +54,7 @@ class Plan:
     def fits(self, cell: Cell, label: str) -> bool:
         """Whether a label names a cell, under any of its names.
 
-        A cell that nobody selected must be named by what sets it apart.
+        A cell that the user did not select must be named by its distinguishing settings.
         """
         values = asdict(cell)
         if not self.added.get(cell.id, frozenset()) <= parse_label(label)[1].keys():
@@ -62,12 +62,12 @@ class Plan:
         return any(fits({**values, "system": name}, label) for name in self.names[cell.id])
 
     def reference_label(self, cell: Cell) -> str:
-        """What a cell is compared with, in words."""
+        """Return the label of a cell's reference."""
         return self.labels.get(cell.id) or self.references[cell.id].system
 
 
 @dataclass(frozen=True)
-class Own:
+class ReferenceOverrides:
     """References that systems have of their own: system -> label.
 
     ``variant`` makes the cell that a label names out of the group's reference.
@@ -85,17 +85,14 @@ def make_plan(
     datasets: Callable[[str], Failure | None],
     stand_in: Callable[[Cell, str], Cell],
     compare: Collection[Sequence[str]] = (),
-    own: Own = Own(),
+    own: ReferenceOverrides = ReferenceOverrides(),
     elsewhere: Callable[[Plan], None] = lambda plan: None,
 ) -> Plan:
-    """Pair every cell that can run with the reference cell of its group, or with its ``own``.
+    """Pair every runnable cell with the reference cell of its group, or with its ``own`` reference.
 
-    A reference of a system's own is added where the grid lacks it; beside it the system is measured
-    with the group's reference, and both references with one another (``Plan.couples``).
-    ``reference`` and the couples of ``compare`` are labels (``gnnbench.analysis.labels``).
-    ``named``: systems that the user named; no stand-in is added for them. ``stand_in`` makes the
-    cell of another system in the place of one. ``elsewhere`` adds cells of other environments and
-    their pairs (``gnnbench.harness.environment_pairs``).
+    A system's own reference is added if the grid lacks it. The system is then measured with the
+    group's reference too, and both references with each other (``Plan.couples``). ``reference`` and
+    the couples of ``compare`` are labels.
     """
     plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()}, sweeps=grid.sweeps)
     for cell in grid.cells:
@@ -134,14 +131,14 @@ def _add_own(
     plan: Plan,
     group: list[Cell],
     reference: str,
-    own: Own,
+    own: ReferenceOverrides,
     asked: Collection[Sequence[str]],
     availability: Callable[[Cell], Availability],
 ) -> list[Cell]:
-    """Give the group's cells the references of their own; those that the plan lacked, added to it.
+    """Return the own references of the group's cells, and add those that the plan lacks.
 
-    None without the group's reference, for what the user left out is not brought back, and none for
-    a cell that cannot run.
+    None without the group's reference, because what the user left out is not added again, and none
+    for a cell that cannot run.
     """
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     added: list[Cell] = []
@@ -167,7 +164,9 @@ def _add_own(
 
 
 def _apart(chosen: Cell, reference: str, other: Cell, label: str) -> tuple[str, str]:
-    """Labels of both references that fit none but them: what either label sets, said of both."""
+    """Return labels that fit only one of both references: all settings of either label, for
+    both.
+    """
     found = []
     for cell, own, beside in ((chosen, reference, label), (other, label, reference)):
         settings = parse_label(own)[1]
@@ -185,11 +184,10 @@ def _add(plan: Plan, cell: Cell, failure: Failure | None, at: int | None = None)
 
 
 def _groups(plan: Plan, reference: str, named: Collection[str] = ()) -> list[list[Cell]]:
-    """Cells that differ only in system and recipe, and have one pick.
+    """Group cells that differ only in system and recipe and have the same sampling method.
 
-    Cells whose pick the reference does not have join those of the first pick that it has. Where
-    the user ``named`` systems and the reference is none of them, the first system that can run
-    takes its place.
+    Cells whose method the reference lacks join those of its first method. If the user ``named``
+    systems without the reference, the first system that can run takes its place.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in plan.cells:
@@ -217,17 +215,19 @@ def _groups(plan: Plan, reference: str, named: Collection[str] = ()) -> list[lis
 
 
 def rest(cell: Cell) -> str:
-    """What a cell is besides its system."""
+    """Return a cell's identity without its system."""
     return replace(cell, system="", recipe={}, composed=True).id
 
 
 def _pick(cell: Cell) -> str:
-    """The sampler's pick, "" of a system that answers for itself."""
+    """Return the sampler's method; "" for a system without a sampler stage."""
     return str(flat(cell.recipe).get("sampler.pick", ""))
 
 
 def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
-    """The reference is the first cell that its label fits, else the group's first cell."""
+    """Pair with the first cell that the reference's label fits, else with the group's first
+    cell.
+    """
     if reference == ALONE:
         for cell in group:
             plan.references.setdefault(cell.id, cell)
@@ -263,9 +263,9 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
 
 
 def _couple(plan: Plan, first: str, second: str) -> None:
-    """Pair the cells that two labels name and that are alike in whatever neither label names.
+    """Pair the cells that two labels name and that agree in all settings that neither label names.
 
-    A cell whose pick the other system does not have goes beside all of that one's.
+    A cell whose sampling method the other system lacks is paired with all cells of that system.
     """
     free = {key for label in (first, second) for key in parse_label(label)[1]}
     axes = {f.name for f in fields(Cell)} - {"system", "recipe", "composed"} - free

@@ -7,7 +7,10 @@ below are those of ``result``. Workers import this module on Python 3.10.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+
+from gnnbench.harness.failures import Failure
 
 if TYPE_CHECKING:
     from gnnbench.datasets.store.seal import Stamp
@@ -220,8 +223,31 @@ class ProfileAnswer(TypedDict, total=False):
     error: str
 
 
+class EnvironmentFacts(TypedDict):
+    """Versions in an environment, and why its native library is unusable ("": it is usable)."""
+
+    versions: dict[str, str | None]
+    native: str
+
+
+@dataclass(frozen=True)
+class DescribeAnswer:
+    """Facts of an environment (``EnvironmentFacts``), and the names of its systems."""
+
+    versions: dict[str, str | None]
+    native: str
+    systems: list[str]
+
+
+@dataclass(frozen=True)
+class FailureAnswer:
+    """Why a cell cannot run in an environment, or None."""
+
+    failure: Failure | None
+
+
 class PlanAnswer(TypedDict):
-    """What a worker of another environment answers to a question of the plan."""
+    """Answer of a worker of another environment to a query of the plan."""
 
     answer: object
 

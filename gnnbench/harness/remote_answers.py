@@ -1,35 +1,32 @@
-"""What a worker of another environment tells the plan: itself, its systems, what they can."""
+"""Answers of a worker of another environment to the plan: versions, systems, what can run."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, CellValues, Until
 from gnnbench.core.errors import GnnbenchError, MissingError
 from gnnbench.harness.available import resolve, state, system
 from gnnbench.harness.failures import Failure
+from gnnbench.harness.protocol import DescribeAnswer, FailureAnswer
 from gnnbench.kernels.missing import native_missing
 from gnnbench.measure import machine
+from gnnbench.systems.runtime.find import Resolved
 
 PACKAGE = Path(__file__).parents[1]
 
 
-def describe() -> dict[str, Any]:
-    """``versions``, all ``systems``, and why the ``native`` library cannot be used ("": it can).
+def describe() -> DescribeAnswer:
+    """Return ``versions``, all ``systems``, and why the ``native`` library is unusable ("": it is
+    usable).
 
-    Raises ``MissingError`` where a module of ``gnnbench`` is not of this source.
+    Raises ``MissingError`` if a module of ``gnnbench`` is of another source tree.
     """
-    found = {
-        "versions": machine.versions(),
-        "systems": registry.known(registry.SYSTEM),
-        "native": _native(),
-    }
+    answer = DescribeAnswer(machine.versions(), _native(), list(registry.known(registry.SYSTEM)))
     _check_source()
-    return found
+    return answer
 
 
 def _check_source() -> None:
@@ -59,26 +56,27 @@ def _native() -> str:
     return ""
 
 
-def options(name: str, given: dict[str, Any]) -> list[str]:
-    """Paths that may be set of a system. Raises ``MissingError``."""
-    found = system(name)
-    if isinstance(found, Failure):
-        raise MissingError(found.reason)
-    return list(found.options(given))
+def options(name: str, given: dict[str, object]) -> list[str]:
+    """Return the option paths of a system. Raises ``MissingError``."""
+    registered = system(name)
+    if isinstance(registered, Failure):
+        raise MissingError(registered.reason)
+    return list(registered.options(given))
 
 
-def resolved(name: str, given: dict[str, Any], device: str, until: str) -> dict[str, Any]:
-    """What a cell holds of a system's settings; what is none here is told as ``unsupported``."""
+def resolved(name: str, given: dict[str, object], device: str, until: str) -> Resolved:
+    """Return the resolved settings of a system in a cell; ``unsupported`` says why there are
+    none.
+    """
     try:
-        return asdict(resolve(name, given, device, Until.of(until)))
+        return resolve(name, given, device, Until.of(until))
     except GnnbenchError as error:
-        return {"recipe": {"system": name, **given}, "unsupported": str(error), "composed": True}
+        return Resolved({"system": name, **given}, unsupported=str(error))
 
 
-def available(cell: CellValues) -> dict[str, Any]:
-    """Why a cell cannot run here: ``failure`` with ``status`` and ``reason``, or None."""
-    failure = state(Cell.from_json(cell)).failure
-    return {"failure": None if failure is None else failure.to_json()}
+def available(cell: CellValues) -> FailureAnswer:
+    """Return why a cell cannot run here: ``failure`` with ``status`` and ``reason``, or None."""
+    return FailureAnswer(state(Cell.from_json(cell)).failure)
 
 
 ANSWERS = {f.__name__: f for f in (describe, options, resolved, available)}

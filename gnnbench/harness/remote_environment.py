@@ -1,4 +1,4 @@
-"""What the plan asks of other environments: their systems, settings, and what can run there."""
+"""Queries of the plan to other environments: their systems, settings, and what can run there."""
 
 from __future__ import annotations
 
@@ -8,90 +8,99 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import TypeAdapter
 
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.errors import GnnbenchError, MissingError
 from gnnbench.harness import environment
 from gnnbench.harness.available import Availability
-from gnnbench.harness.failures import Failure, last_line
+from gnnbench.harness.failures import last_line
 from gnnbench.harness.interpreter import HERE, Environments, parse
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
-from gnnbench.harness.protocol import ASK
+from gnnbench.harness.protocol import ASK, DescribeAnswer, EnvironmentFacts, FailureAnswer
 from gnnbench.systems.runtime.find import Resolved
 
 ANSWER_S = 300.0  # a cold import of a framework takes a minute
+A = TypeVar("A")
 
 
 @dataclass
-class There:
-    """One other environment while a plan is made; ``MissingError`` where its worker fails."""
+class RemoteEnvironment:
+    """Another environment while a plan is made. Raises ``MissingError`` if its worker fails."""
 
     name: str
     worker: WorkerProcess
     systems: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        self._known: dict[str, Any] = {}
+        self._answers: dict[str, object] = {}
 
-    def ask(self, about: str, **arguments: Any) -> Any:
-        """An answer of ``gnnbench.harness.remote_answers``; the same question is asked once."""
+    def ask(self, answer: type[A], about: str, **arguments: object) -> A:
+        """Return an answer of ``gnnbench.harness.remote_answers``; each query is sent once."""
         key = json.dumps([about, arguments], sort_keys=True)
-        if key not in self._known:
+        if key not in self._answers:
             try:
-                self._known[key] = self.worker.call(ASK, about=about, arguments=arguments)
+                reply = self.worker.call(ASK, about=about, arguments=arguments)
             except WorkerFailed as failed:
                 raise MissingError(f"environment '{self.name}': {self._reason(failed)}") from None
-        return self._known[key]["answer"]
+            self._answers[key] = reply["answer"]
+        return TypeAdapter(answer).validate_python(self._answers[key])
 
     def _reason(self, failed: WorkerFailed) -> str:
-        """Why it failed; a log that is about to be deleted is quoted, not named."""
+        """Return why the worker failed; quotes its log, which is deleted."""
         reason, named, _ = failed.failure.reason.partition("; see logs/")
         if not named or self.worker.alive:
             return reason
-        said = last_line(self.worker.log)
-        words = f", its last line '{said}'" if said else " without a word"
+        line = last_line(self.worker.log)
+        output = f", its last line '{line}'" if line else " without a word"
         return (
-            f"{reason}{words}; look at what its Python does as it starts (sitecustomize, .pth"
+            f"{reason}{output}; look at what its Python does as it starts (sitecustomize, .pth"
             " files) and as it imports numpy, torch and the packages that bring systems"
         )
 
-    def resolve(self, name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
-        """What a cell holds of a system's settings there."""
-        asked = {"name": name, "given": dict(given), "device": device, "until": until.word}
-        return Resolved(**self.ask("resolved", **asked))
+    def resolve(
+        self, name: str, given: Mapping[str, object], device: str, until: Until
+    ) -> Resolved:
+        """Return the resolved settings of a system in that environment."""
+        return self.ask(
+            Resolved, "resolved", name=name, given=dict(given), device=device, until=until.word
+        )
 
     def state(self, cell: Cell) -> Availability:
-        """Whether a cell can run there; nothing stands in for one that cannot."""
-        failure = self.ask("available", cell=asdict(cell))["failure"]
-        return Availability(None if failure is None else Failure(**failure))
+        """Return whether a cell can run in that environment; no other system replaces one that
+        cannot.
+        """
+        return Availability(self.ask(FailureAnswer, "available", cell=asdict(cell)).failure)
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteEnvironments:
     """All other environments of a run while its plan is made."""
 
     environments: Environments
-    there: Mapping[str, There]
+    by_name: Mapping[str, RemoteEnvironment]
 
     @property
     def systems(self) -> set[str]:
-        """Names of all systems that any of them has."""
-        return {name for other in self.there.values() for name in other.systems}
+        """Return the names of all systems in any of the environments."""
+        return {name for other in self.by_name.values() for name in other.systems}
 
-    def known_paths(self, name: str, given: Mapping[str, Any]) -> Collection[str]:
-        """What may be set of a system: asked here, else of the first environment that has it."""
+    def known_paths(self, name: str, given: Mapping[str, object]) -> Collection[str]:
+        """Return the options of a system: from this environment, else from the first that has
+        it.
+        """
         try:
             return environment.known_paths(name, given)
         except GnnbenchError:
-            for other in self.there.values():
+            for other in self.by_name.values():
                 if name in other.systems:
-                    found: list[str] = other.ask("options", name=name, given=dict(given))
-                    return found
+                    return other.ask(list[str], "options", name=name, given=dict(given))
             raise
 
     def notes(self) -> list[str]:
-        """What the user should know of the environments."""
+        """Return messages about the environments for the user."""
         return [
             f"all batch orders are drawn by numpy, because of environment '{name}':"
             f" {facts['native']}"
@@ -100,26 +109,26 @@ class Elsewhere:
         ]
 
 
-NOWHERE = Elsewhere(HERE, {})
+NO_REMOTE_ENVIRONMENTS = RemoteEnvironments(HERE, {})
 
 
 @contextmanager
-def elsewhere(texts: Iterable[str]) -> Iterator[Elsewhere]:
-    """The environments that ``NAME=PATH`` name, their workers ready to answer.
+def open_environments(texts: Iterable[str]) -> Iterator[RemoteEnvironments]:
+    """Start a worker in each environment of ``NAME=PATH``.
 
     Raises ``UsageError`` and ``MissingError`` as ``gnnbench.harness.interpreter.parse``.
     """
     others = parse(texts)
-    facts: dict[str, dict[str, Any]] = {}
-    found: dict[str, There] = {}
+    facts: dict[str, EnvironmentFacts] = {}
+    by_name: dict[str, RemoteEnvironment] = {}
     with ExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name in others:
             cell = Cell("", "", "", "", env=name)
             worker = WorkerProcess(cell, logs / name, ANSWER_S, environments=Environments(others))
-            found[name] = There(name, stack.enter_context(worker))
-        for name, other in found.items():
-            told = other.ask("describe")
-            other.systems = told.pop("systems")
-            facts[name] = told
-        yield Elsewhere(Environments(others, facts), found)
+            by_name[name] = RemoteEnvironment(name, stack.enter_context(worker))
+        for name, other in by_name.items():
+            answer = other.ask(DescribeAnswer, "describe")
+            other.systems = answer.systems
+            facts[name] = {"versions": answer.versions, "native": answer.native}
+        yield RemoteEnvironments(Environments(others, facts), by_name)

@@ -1,8 +1,8 @@
-"""What a system says of its epochs held against what the runner knows; each fault is a sentence.
+"""Validate a system's report of an epoch against values that the runner knows.
 
-The runner knows how many seeds and batches an epoch must have and what the reference drew for the
-same epoch; how long it took by its own clock is the part of ``clocks``. A system that lies in all
-of its counts at once, consistently with its reference, is beyond this.
+The runner knows how many seeds and batches an epoch must have, and what the reference drew for the
+same epoch; times are compared in ``clocks``. A system whose false counts all agree with each other
+and with its reference is not detected here. Each fault is a sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AFTER_SLACK_S = 0.5
 
 
 def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
-    """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
+    """Return what is wrong with an epoch's answer; ``facts`` are the graph's, empty without one."""
     if answer["epoch"] != epoch:
         return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
     if not cell.trains and answer["loss"] is not None:
@@ -54,7 +54,9 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
 
 
 def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
-    """Whether an epoch has spans of a phase that it does not run: time booked where none looks."""
+    """Return a phase that has spans though the epoch does not run it: time reported where none
+    is checked.
+    """
     right = phases(cell.until)
     if other := [p for p in spanned if p not in right]:
         return f"epoch {epoch} has spans of '{other[0]}' where its phases are: {', '.join(right)}"
@@ -62,9 +64,9 @@ def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
 
 
 def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
-    """Whether who opens the spans may have left work out of the phase that is judged.
+    """Return a doubt if work may be left out of the phase that is the primary metric.
 
-    What our schedule and our order do in no phase is known.
+    Work of gnnbench's own schedule and order outside of all phases is known.
     """
     by = primary_metric.of(cell.until)
     if _spans_are_ours(cell) or cell.trains or not samples:
@@ -79,9 +81,9 @@ def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
 
 
 def _spans_are_ours(cell: Cell) -> bool:
-    """Whether the suite decides what runs between the spans of an epoch.
+    """Whether gnnbench decides what runs between the spans of an epoch.
 
-    A sampler or a store may do so as well: each is told what is to come before the first span.
+    A sampler or a store that is announced the next batches before the first span may work there.
     """
     kinds = (registry.ORDER, registry.SCHEDULE, registry.SAMPLER, registry.FEATURES)
     named = [(kind, cell.stage_name(kind)) for kind in kinds if kind in cell.recipe]
@@ -89,7 +91,7 @@ def _spans_are_ours(cell: Cell) -> bool:
 
 
 def loss_fault(samples: Sequence[Record]) -> str:
-    """Whether the loss never changes: nothing is trained, or answers are cached."""
+    """Return a fault if the loss never changes: nothing is trained, or answers are cached."""
     if len({s["epoch"] for s in samples}) < SAME_LOSSES:
         return ""
     losses = {s["loss"] for s in samples}
@@ -99,7 +101,9 @@ def loss_fault(samples: Sequence[Record]) -> str:
 
 
 def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
-    """Whether a system of identical work drew other numbers of edges than the reference."""
+    """Return a fault if a system of identical work drew other numbers of edges than the
+    reference.
+    """
     if work != "identical":
         return ""
     for reference, system in rounds:
@@ -113,9 +117,9 @@ def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
 
 
 def digests_fault(reference: str, system: str, work: str) -> str:
-    """Whether systems of identical work drew other edges in a verification epoch; their digests.
+    """Return a fault if the edges of two systems of identical work differ in a verification epoch.
 
-    An epoch loop of one's own shows no edges and has none.
+    A system with an epoch loop of its own reports no edges and no digest.
     """
     if work != "identical" or not reference or not system or reference == system:
         return ""
@@ -123,7 +127,7 @@ def digests_fault(reference: str, system: str, work: str) -> str:
 
 
 def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
-    """Whether a worker's first epoch, which is not measured, took much longer than the others."""
+    """Return a doubt if a worker's unmeasured first epoch took much longer than the others."""
     if not warm or not samples:
         return ""
     first = statistics.median(s["wall_s"] for s in warm)  # of every life its own
@@ -137,9 +141,10 @@ def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
 
 
 def after_doubt(cell: Cell, samples: Sequence[Record]) -> str:
-    """Whether a worker is long busy after an epoch or in its audit: more than in the epoch.
+    """Return a doubt if a worker is busy after an epoch or in its audit for longer than in the
+    epoch.
 
-    What our audit does is known: it counts where a stage that is not ours might work in it.
+    The work of gnnbench's own audit is known; it counts where a third-party stage may work in it.
     """
     known_audit = _spans_are_ours(cell)
     known = [s for s in samples if s.get("outer_s")]

@@ -52,13 +52,14 @@ class TrainingCheck:
     step: Callable[[Cell, str, float], None]
 
     def fault(self, number: int) -> str:
-        """What is wrong with the trial ``number`` beyond any random difference, or ""."""
+        """Return what is wrong with the trial ``number`` beyond any random difference, or ""."""
         reference, system = self._trial(number)
         return structural_fault(reference, system, self._work) if self._trains_alike else ""
 
     def excess(self, number: int) -> Excess | None:
-        """What differs in the trial ``number``, or over the trials since the last excess, by more
-        than correct systems do."""
+        """Return what differs in the trial ``number``, or over the trials since the last excess,
+        by more than correct systems do.
+        """
         since = max(self.journal.excesses(self.pair), default=-1)
         counted = [r["life"] for r in self.journal.trials(self.pair) if r["life"] > since]
         trials = [self._trial(n) for n in (*counted, number)]
@@ -114,9 +115,9 @@ class TrainingCheck:
         return [*known, *found]
 
     def _retrain(self, cell: Cell, plan: Sequence[tuple[list[int], int]]) -> list[list[Record]]:
-        """Train ``cell`` anew over each list of epochs, from weights of each jitter, untimed.
+        """Train ``cell`` again over each list of epochs, from weights of each jitter, untimed.
 
-        What was trained when a worker fails, or when the time is over, is returned.
+        Returns the finished trainings if a worker fails or the time is over.
         """
         if not plan:
             return []

@@ -1,8 +1,8 @@
-"""What ``--only-failed`` measures again, and what stands.
+"""What ``--only-failed`` measures again, and which results are kept.
 
-A ratio compares two lives that ran beside one another, so a comparison of which one side failed is
-measured again with both sides, the reference too. What a cell measured in other comparisons, or
-alone, stands; its lives alone are left out once the comparison has succeeded.
+A ratio compares two processes that ran alternately. If one side of a comparison failed, both sides
+are measured again. Results from other comparisons are kept. Trials of a cell alone are discarded
+once its comparison has succeeded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gnnbench.schema.reader import read_csv
 class Again:
     """The comparisons of a run to measure again.
 
-    ``failed``: ids of their cells that were anything but ``ok``; ``note`` says it to a user.
+    ``failed``: ids of their cells without the status ``ok``; ``note`` is the message for the user.
     """
 
     run: str
@@ -29,26 +29,26 @@ class Again:
     note: str
 
     def forget(self, journal: RunJournal) -> None:
-        """Make them unmeasured; of cells that failed whatever they did alone, too."""
+        """Discard their measurements, and those of cells that failed, alone too."""
         for pair in self.pairs:
             bad = _ids(pair) & self.failed
             journal.retry(bad, {pair.id, *bad})
 
     def of(self, plan: Plan) -> Plan:
-        """The plan with these comparisons and their cells alone."""
+        """Return the plan with these comparisons and their cells only."""
         ids = {one for pair in self.pairs for one in _ids(pair)}
         cells = [cell for cell in plan.cells if cell.id in ids]
         return replace(plan, cells=cells, pairs=self.pairs, notes=[*plan.notes, self.note])
 
     def settle(self, pair: Pair, journal: RunJournal) -> None:
-        """Leave out what cells of a comparison that has succeeded measured alone."""
+        """Discard trials alone of the cells whose comparison has succeeded."""
         alone = {one for one in _ids(pair) - {pair.id} if one in journal.done}
         if alone and pair.id in journal.done:
             journal.retry((), alone)
 
 
 def again(run: Path, plan: Plan) -> Again:
-    """Of a run's folder, as its ``cells.csv`` tells."""
+    """Return the comparisons to measure again, from ``cells.csv`` of a run's folder."""
     table = run / "cells.csv"
     rows = read_csv(table, CellRow) if table.exists() else []
     bad = {r["id"]: r for r in rows if r["status"] != "ok"}

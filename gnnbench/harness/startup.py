@@ -1,4 +1,4 @@
-"""What the start of a worker costs: its own seconds, and those of a framework's import."""
+"""Costs of a worker's start: its own time, and the time of importing frameworks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ FRAMEWORKS = ("dgl", "torch_geometric", "pyg_lib", "torch_sparse", "pylibwholegr
 
 
 class FrameworkClock(MetaPathFinder):
-    """Adds up the seconds in which frameworks are imported, by whomever; nested ones count once."""
+    """Sums the time in which frameworks are imported, by any importer; nested imports count
+    once.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -28,7 +30,7 @@ class FrameworkClock(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A framework's module as it is found anyhow, but executed under the clock."""
+        """Return a framework's module spec, whose execution is timed."""
         if name.partition(".")[0] not in FRAMEWORKS:
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -49,9 +51,9 @@ class FrameworkClock(MetaPathFinder):
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of torch and of what else was imported here for a system, as each says.
+    """Return versions of Python, of torch and of packages imported for a system.
 
-    A package that registers stages or systems is told by its distribution.
+    A package that registers stages or systems is listed under its distribution's name.
     """
     from gnnbench.core import registry
 
@@ -70,8 +72,9 @@ def age_s() -> float:
 
 
 def memory_peaks() -> dict[str, int]:
-    """The most memory that this process had resident (``peak_rss_bytes``) and, where it used a GPU,
-    took of that (``peak_gpu_bytes``, as torch's allocator reserved it)."""
+    """Return peaks of resident memory (``peak_rss_bytes``) and, on a GPU, of the memory that
+    torch's allocator reserved (``peak_gpu_bytes``).
+    """
     status = Path("/proc/self/status").read_text().splitlines()
     resident = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
     found = {"peak_rss_bytes": resident * 1024}
@@ -82,14 +85,15 @@ def memory_peaks() -> dict[str, int]:
 
 
 def hold_garbage() -> None:
-    """Collect nothing while much is imported: every collection would walk through all of it."""
+    """Disable garbage collection during imports: each collection would visit all modules."""
     gc.disable()
 
 
 def release_garbage() -> None:
-    """Collect again, but what is there now is looked at no more: it lives as long as the process.
+    """Enable garbage collection again, without the present objects, which live as long as the
+    process.
 
-    So no epoch pays for walking through modules.
+    Epochs then do not pay for visiting modules.
     """
     gc.freeze()
     gc.enable()

@@ -1,4 +1,4 @@
-"""One trial of a pair: two fresh processes, gated, warmed up, timed in turn, checked again."""
+"""A paired trial: two fresh processes, gated, warmed up, timed alternately, checked again."""
 
 from __future__ import annotations
 

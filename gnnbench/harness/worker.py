@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TypedDict
 
@@ -115,7 +116,7 @@ class Server:
 
     def _send(self, answer: Mapping[str, object]) -> None:
         sys.stderr.flush()
-        self._answers.write(json.dumps(answer).encode() + b"\n")
+        self._answers.write(json.dumps(answer, default=asdict).encode() + b"\n")
         self._answers.flush()
 
     def _report_end(self) -> None:

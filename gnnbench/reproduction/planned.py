@@ -18,7 +18,7 @@ from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
-from gnnbench.harness.plan import Own, Plan, make_plan
+from gnnbench.harness.plan import Plan, ReferenceOverrides, make_plan
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
@@ -74,7 +74,7 @@ def whole_plan(experiment: Experiment) -> Plan:
         lambda dataset: None,
         environment.stand_in,
         experiment.compare,
-        Own(experiment.references, environment.variant),
+        ReferenceOverrides(experiment.references, environment.variant),
     )
 
 

@@ -26,7 +26,7 @@ from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Own, Plan, make_plan
+from gnnbench.harness.plan import Plan, ReferenceOverrides, make_plan
 from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.measure import machine
 from gnnbench.statistics.noise import Calibration
@@ -73,7 +73,8 @@ def compute(folder: Path) -> dict[str, Table]:
     cells = grid.expand(resolved, available.resolve, known=environment.known_paths)
     plan = make_plan(
         cells, resolved.reference, (), lambda cell: Availability(), lambda dataset: None,
-        environment.stand_in, resolved.compare, Own(resolved.references, environment.variant),
+        environment.stand_in, resolved.compare,
+        ReferenceOverrides(resolved.references, environment.variant),
     )  # fmt: skip
     plan.failures.update({i: Failure(*why) for i, why in known["not_run"].items()})
     calibrations = [Calibration.from_json(one) for one in known["calibration"]]

@@ -16,7 +16,7 @@ from gnnbench.config import experiment
 from gnnbench.core.bootstrap import PACKAGE, bootstrap
 from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.harness import folder, remote_answers
-from gnnbench.harness.remote_environment import elsewhere
+from gnnbench.harness.remote_environment import open_environments
 
 ROOT = Path(__file__).parents[2]
 ENTRY = "[gnnbench.systems]\nmine = mine_gnn:RECIPE\n[gnnbench.samplers]\nmine = mine_gnn:Mine\n"
@@ -205,7 +205,10 @@ def at_start(venv, text):
 def test_an_editable_gnnbench_there_is_passed_over(more, old, tmp_path):
     file = tmp_path / "foreign.py"
     file.write_text("FOREIGN = True\n")
-    with at_start(old, EDITABLE.format(file=str(file)) + more), elsewhere([f"old={old}"]) as found:
+    with (
+        at_start(old, EDITABLE.format(file=str(file)) + more),
+        open_environments([f"old={old}"]) as found,
+    ):
         assert {"baseline", "mine"} <= found.systems
 
 
@@ -244,6 +247,6 @@ def test_a_worker_that_dies_while_the_plan_is_made_says_its_last_line(text, word
     with (
         at_start(old, dies.replace("os._exit", "sys.stderr.flush(); os._exit")),
         pytest.raises(MissingError, match=f"^environment 'old': the worker ended.* {words}"),
-        elsewhere([f"old={old}"]),
+        open_environments([f"old={old}"]),
     ):
         pass

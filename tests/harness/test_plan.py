@@ -5,7 +5,7 @@ import pytest
 from gnnbench.config.grid import Grid
 from gnnbench.core.cell import Cell
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.plan import Availability, Own, make_plan
+from gnnbench.harness.plan import Availability, ReferenceOverrides, make_plan
 
 GONE = Failure("missing_dep", "gone; get it")
 
@@ -28,7 +28,7 @@ def plan(cells, missing=None, named=(), reference="a", absent=(), compare=(), ow
         lambda dataset: GONE if dataset in absent else None,
         lambda cell, name: replace(cell, system=name, recipe={}),
         compare,
-        Own(own or {}, lambda cell, label: (replace(cell, recipe={"x": 2}), None)),
+        ReferenceOverrides(own or {}, lambda cell, label: (replace(cell, recipe={"x": 2}), None)),
     )
 
 
@@ -222,7 +222,7 @@ def test_none_is_added_for_a_system_that_cannot_run():
 
 
 def test_a_reference_of_a_systems_own_that_cannot_run():
-    own = Own(OWN, lambda cell, label: (replace(cell, recipe={"x": 2}), GONE))
+    own = ReferenceOverrides(OWN, lambda cell, label: (replace(cell, recipe={"x": 2}), GONE))
     grid = [*cells("a", recipe={"x": 1}), *cells("b")]
     found = make_plan(
         Grid(grid, {c.id: [c.system] for c in grid}, {}), "a", (), lambda cell: Availability(),
@@ -237,7 +237,9 @@ def test_a_reference_of_a_systems_own_that_cannot_run():
 )
 def test_a_couple_names_no_reference_that_was_added_but_by_what_sets_it_apart(label, beside):
     """Nobody selected it: a label that the grid's cells fit means these alone."""
-    own = Own({"b": "a x=2"}, lambda cell, label: (replace(cell, recipe={"x": 2, "y": 3}), None))
+    own = ReferenceOverrides(
+        {"b": "a x=2"}, lambda cell, label: (replace(cell, recipe={"x": 2, "y": 3}), None)
+    )
     grid = [*cells("a", recipe={"x": 1, "y": 3}), *cells("b", "c")]
     found = make_plan(
         Grid(grid, {c.id: [c.system] for c in grid}, {}), "a x=1", (), lambda cell: Availability(),
