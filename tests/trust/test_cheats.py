@@ -11,18 +11,20 @@ SYSTEMS = {
     "honest-recount": "HonestRecount", "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
     "forever-on-the-side": "ForeverOnTheSide", "moved-to-warm-up": "WorkMovedToWarmUp",
     "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "short-clock": "ShortClock",
-    "stopped-early": "StoppedEarly", "clock-reset": "ClockReset",
+    "stopped-early": "StoppedEarly",
     "missing-span": "MissingSpan", "spans-elsewhere": "SpansElsewhere",
     "old-timeline": "OldTimeline", "booked-elsewhere": "BookedElsewhere",
     "says-verified": "SaysVerified", "cached-answer": "CachedAnswer",
-    "another-epoch": "AnswersAnotherEpoch", "not-a-number": "NotANumber",
-    "fewer-edges": "FewerEdges", "slightly-other": "SlightlyOther",
-    "many-fewer-edges": "ManyFewerEdges",
+    "another-epoch": "AnswersAnotherEpoch", "fewer-edges": "FewerEdges",
+    "slightly-other": "SlightlyOther",
+    # Last: the trials of the others have trained the reference as often as its spread needs.
+    "many-fewer-edges": "ManyFewerEdges", "clock-reset": "ClockReset",
+    "not-a-number": "NotANumber",
 }  # fmt: skip
 SAMPLING = {
     "honest": "Honest", "honest-thread": "HonestThread", "outside-spans": "OutsideSpans",
     "own-span-clock": "OwnSpanClock", "booked-elsewhere": "BookedElsewhere",
-    "slow-clock": "SlowClock", "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
+    "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
 HONEST = ("honest", "longer", "honest-thread", "honest-recount", "slightly-other")
 # Found over several epochs: two losses could be alike, little CPU time be rounding.
@@ -123,7 +125,7 @@ def test_work_in_no_phase_is_doubtful_where_a_phase_is_judged(sampling, system):
     assert re.search("are in no phase: work may be left out of its", sampling[system]["doubtful"])
 
 
-@pytest.mark.parametrize("system", CLOCKS)
+@pytest.mark.parametrize("system", ["short-clock", "stopped-early"])
 def test_a_clock_that_is_bent_is_incorrect_where_a_phase_is_judged(sampling, system):
     assert_incorrect(sampling[system], CLOCKS[system])
 
