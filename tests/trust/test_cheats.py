@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from cheats import EPOCH_S
+from cheats import EPOCH_S, SHORT_S
 from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
-    "honest": "Honest", "longer": "Longer", "honest-thread": "HonestThread",
+    "short": "Short", "honest": "Honest", "longer": "Longer", "honest-thread": "HonestThread",
     "honest-recount": "HonestRecount", "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
     "forever-on-the-side": "ForeverOnTheSide", "moved-to-warm-up": "WorkMovedToWarmUp",
     "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "short-clock": "ShortClock",
@@ -22,11 +22,12 @@ SYSTEMS = {
     "not-a-number": "NotANumber",
 }  # fmt: skip
 SAMPLING = {
-    "honest": "Honest", "honest-thread": "HonestThread", "outside-spans": "OutsideSpans",
-    "own-span-clock": "OwnSpanClock", "booked-elsewhere": "BookedElsewhere",
+    "short": "Short", "honest": "Honest", "honest-thread": "HonestThread",
+    "outside-spans": "OutsideSpans", "own-span-clock": "OwnSpanClock",
+    "booked-elsewhere": "BookedElsewhere",
     "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
-HONEST = ("honest", "longer", "honest-thread", "honest-recount", "slightly-other")
+HONEST = ("short", "honest", "longer", "honest-thread", "honest-recount", "slightly-other")
 # Found over several epochs: two losses could be alike, little CPU time be rounding.
 OVER_EPOCHS = ("cached-answer", "forever-on-the-side")
 IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
@@ -60,7 +61,7 @@ DOUBTFUL = {
 def rows(patch, tmp_path_factory):
     register(patch, "cheats", SYSTEMS)
     once = [s for s in SYSTEMS if s not in (*OVER_EPOCHS, "longer")]
-    outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "honest")
+    outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "short")
     assert outcome.exit_code == 4
     wanted = ("longer", *OVER_EPOCHS)
     more = run_systems(wanted, tmp_path_factory.mktemp("more"), "longer", rounds=4)
@@ -71,7 +72,7 @@ def rows(patch, tmp_path_factory):
 def sampling(patch, tmp_path_factory):
     register(patch, "cheats", SAMPLING)
     out = tmp_path_factory.mktemp("sampling")
-    outcome = run_systems(SAMPLING, out, "honest", options=("until=sample",))
+    outcome = run_systems(SAMPLING, out, "short", options=("until=sample",))
     return {r["system"]: r for r in outcome.rows}
 
 
@@ -88,7 +89,7 @@ def test_honest_twins_pass(rows, system):
     own = [d for d in row["doubtful"].split("; ") if "'forever-on-the-side'" not in d]
     words = "of a core while|warm-up|after each epoch|in no phase"
     assert not re.search(words, "; ".join(own)), own
-    assert row["epoch_wall_s"] >= EPOCH_S  # its work
+    assert row["epoch_wall_s"] >= (SHORT_S if system == "short" else EPOCH_S)  # its work
 
 
 def test_a_clock_that_is_reset_is_not_the_harnesss(rows):
