@@ -25,7 +25,7 @@ from gnnbench.cli import (
 from gnnbench.cli.common import Stop
 from gnnbench.cli.experiment_help import ExperimentCommand
 from gnnbench.cli.formats import FormatCommand
-from gnnbench.cli.usage_errors import sentence
+from gnnbench.cli.usage_errors import ParserError, sentence
 from gnnbench.core.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, GnnbenchError
 from gnnbench.version import __version__
 
@@ -85,7 +85,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
     try:
         sys.stdout.flush()
-    except (OSError, GnnbenchError):  # the message below says so, or another one goes before
+    except (OSError, GnnbenchError):  # the message below reports it, or an earlier one did
         _discard(1)
     try:
         print(f"gnnbench: {printable(message)}", file=sys.stderr)
@@ -110,7 +110,7 @@ def _terminate(*_: object) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Entry point: every end is an exit code and at most one sentence."""
+    """Run the command line. It ends with an exit code and at most one message."""
     from gnnbench.core.terminal import guard_streams
 
     guard_streams()
@@ -121,7 +121,7 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False, prog_name="gnnbench") or EXIT_OK
         sys.stdout.flush()
-        if code == EXIT_INTERRUPTED:  # what the parser makes of it
+        if code == EXIT_INTERRUPTED:  # the parser's code for Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
     except Stop as stop:
@@ -135,11 +135,11 @@ def main() -> NoReturn:
     except BrokenPipeError:
         _reader_gone()
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # what the parser makes of it
+        if isinstance(end.__context__, BrokenPipeError):  # the parser exits on a closed pipe
             _reader_gone()
         raise
     except Exception as error:
-        if hasattr(error, "format_message"):  # what the parser raises
+        if isinstance(error, ParserError):
             if type(error).__name__ == "NoArgsIsHelpError":
                 print(error.format_message(), file=sys.stderr)
                 sys.exit(EXIT_USAGE)

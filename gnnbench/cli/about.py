@@ -1,8 +1,9 @@
-"""One experiment: its profiles, axes, systems and figures, as plain values."""
+"""Describe one experiment: its profiles, axes, systems and figures."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypedDict
 
 from gnnbench.config import experiment as definitions
 from gnnbench.config import manual
@@ -12,13 +13,55 @@ from gnnbench.harness import available
 from gnnbench.harness.doctor import settings
 from gnnbench.harness.failures import Failure
 
-Entry = dict[str, Any]
+
+class ProfileEntry(TypedDict):
+    """A profile; ``default`` marks the one that runs when none is named."""
+
+    name: str
+    default: bool
+    description: str
 
 
-def about(name_or_path: str, profile: str = "") -> Entry:
-    """``name``, ``title``, ``profile``, ``profiles``, ``axes`` (with the values of ``profile``, the
-    default one for ""), ``systems`` (of that profile), ``others`` (registered ones that it may be
-    asked for), ``figures``, ``sources``. Raises ``UsageError``."""
+class AxisEntry(TypedDict):
+    """An axis: its values in the profile, its legal values and its meaning."""
+
+    axis: str
+    values: list[object]
+    legal: str
+    meaning: str
+
+
+class SystemEntry(TypedDict):
+    """A system: its settings by path, or the reason why it is ``missing``."""
+
+    name: str
+    summary: str
+    missing: str
+    settings: Mapping[str, Mapping[str, object]]
+
+
+class ExperimentEntry(TypedDict):
+    """An experiment with the axis values of ``profile``.
+
+    ``systems`` are those of the profile, ``others`` the other registered ones.
+    """
+
+    name: str
+    title: str
+    profile: str
+    profiles: list[ProfileEntry]
+    axes: list[AxisEntry]
+    systems: list[SystemEntry]
+    others: list[str]
+    figures: list[str]
+    sources: list[str]
+
+
+def about(name_or_path: str, profile: str = "") -> ExperimentEntry:
+    """Describe an experiment with the values of ``profile``, the default profile for "".
+
+    Raises ``UsageError`` for an unknown experiment or profile.
+    """
     loaded = definitions.load(name_or_path)
     resolved = definitions.resolve(loaded, profile)
     return {
@@ -40,23 +83,23 @@ def about(name_or_path: str, profile: str = "") -> Entry:
     }  # fmt: skip
 
 
-def _axes(resolved: Experiment) -> list[Entry]:
-    """Axes that the experiment has first, then paths that it varies, then those left out."""
+def _axes(resolved: Experiment) -> list[AxisEntry]:
+    """The experiment's axes, then the recipe paths that it varies, then the unused axes."""
     known = {name.strip("`"): (value, meaning) for name, value, meaning in manual.axes()}
     own = [axis for axis in known if resolved.axis(axis)]
     rest = [axis for axis in known if axis not in own]
-    found = []
+    entries: list[AxisEntry] = []
     for axis in [*own, *dict.fromkeys(resolved.paths()), *rest]:
         legal, meaning = known.get(axis, ("", "a path into one system's recipe"))
         values = resolved.axis(axis)
-        found.append({"axis": axis, "values": values, "legal": legal, "meaning": meaning})
-    return found
+        entries.append({"axis": axis, "values": values, "legal": legal, "meaning": meaning})
+    return entries
 
 
-def _system(name: str) -> Entry:
-    found = available.system(name)
-    if isinstance(found, Failure):
-        return {"name": name, "summary": "", "missing": found.reason, "settings": {}}
+def _system(name: str) -> SystemEntry:
+    system = available.system(name)
+    if isinstance(system, Failure):
+        return {"name": name, "summary": "", "missing": system.reason, "settings": {}}
     return {
-        "name": name, "summary": found.summary, "missing": "", "settings": settings(found),
+        "name": name, "summary": system.summary, "missing": "", "settings": settings(system),
     }  # fmt: skip

@@ -40,11 +40,11 @@ def advise(
         hops = tuple(int(part) for part in comma(fanouts))
     except ValueError:
         raise UsageError("fanouts are numbers from 1, or -1, by commas, as 15,10,5") from None
-    found = advised(
+    advice = advised(
         Setting(graph, model, hidden, batch_size, hops, device, threads, seed, cache_gib)
     )
     if json:
-        print_json(found.plain())
+        print_json(advice.plain())
         return
-    for line in lines(found):
+    for line in lines(advice):
         print(line)

@@ -48,37 +48,37 @@ def calibrate(
     wish = calibrating.Wish(system, dataset, device, until, pairs, rounds, verify, options)
     with Display(quiet) as display:
         try:
-            found = calibrating.calibrate(wish, out, display)
+            result = calibrating.calibrate(wish, out, display)
         except Interrupted:
             raise Stop("interrupted; nothing was calibrated", EXIT_INTERRUPTED) from None
-    known, verified = found.calibration, found.verified
+    known, verified = result.calibration, result.verified
     if json:
         verification = None if verified is None else asdict(verified)
-        print_json({"run": str(found.folder), **known.to_json(), "verified": verification})
+        print_json({"run": str(result.folder), **asdict(known), "verified": verification})
         return
     print_table(
-        f"{known.lives} lives of {known.name}, {plural(known.threads, 'thread')}; a pair starts in"
+        f"{known.lives} trials of {known.name}, {plural(known.threads, 'thread')}; a pair starts in"
         f" {seconds(known.start_s)}, an epoch takes {seconds(known.epoch_s)}",
         [
             {
                 "time": key,
                 "between epochs": f"{spread.s_round:.2%}",
-                "between lives": f"{spread.s_life:.2%}",
-                f"of a pair of {known.rounds} rounds": f"{spread.of_pair(known.rounds):.2%}",
+                "between trials": f"{spread.s_life:.2%}",
+                f"of a pair of {known.rounds} iterations": f"{spread.of_pair(known.rounds):.2%}",
             }
             for key, spread in known.spreads.items()
         ],
     )
     if verified is not None:
         say(
-            f"{verified.comparisons} comparisons of equals, regrouped from {verified.lives} lives:"
+            f"{verified.comparisons} comparisons of equals, regrouped from {verified.lives} trials:"
             f" {verified.rate:.1%} called different, at most {verified.bound:.1%} with 95 %"
             f" confidence; differences of {verified.detectable:.0%} are called in 80 %."
-            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}."
+            f" One pair and a bootstrap of its iterations calls {verified.one_pair_rate:.0%}."
         )
         say(
             f"As measured, unsigned: {verified.bias:.4f} [{verified.bias_ci_low:.4f},"
             f" {verified.bias_ci_high:.4f}] over all pairs; {verified.in_order} of"
             f" {verified.groups} groups in order called."
         )
-    print(found.folder / calibrating.FILE)
+    print(result.folder / calibrating.FILE)

@@ -1,8 +1,9 @@
-"""What the commands share: options and ways to print."""
+"""Options and helpers that several commands use."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import typer
 
@@ -12,38 +13,42 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
 
 
-def sized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of datasets with their counts and what they take on disk for people to read."""
+def with_units(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Rows of datasets with counts and sizes on disk as text with units."""
+    renamed = {"disk_bytes": "on disk", "features": "dim"}
+    return [{renamed.get(k, k): _with_unit(k, v) for k, v in row.items()} for row in rows]
+
+
+def _with_unit(column: str, value: object) -> object:
     from gnnbench.core.units import binary, count
 
-    read = {"disk_bytes": binary, "nodes": count, "edges": count, "train": count}
-    renamed = {"disk_bytes": "on disk", "features": "dim"}
-    return [{renamed.get(k, k): read.get(k, _same)(v) for k, v in r.items()} for r in rows]
-
-
-def _same(value: Any) -> Any:
+    if value is None or isinstance(value, int):
+        if column == "disk_bytes":
+            return binary(value)
+        if column in ("nodes", "edges", "train"):
+            return count(value)
     return value
 
 
 def comma(text: str) -> tuple[str, ...]:
-    """The parts of a list separated by commas."""
+    """Split a comma-separated list; empty parts are dropped."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def chosen(option: str, text: str | None) -> tuple[str, ...]:
-    """The names that an option gives; none where it is not given.
+    """Parse an option's list of names; the result is empty if the option is absent.
 
-    Raises ``UsageError`` where it is given and names nothing, which would select everything.
+    Raises ``UsageError`` for an empty list, which would otherwise select everything.
     """
     if text is None:
         return ()
-    if not (found := comma(text)):
+    if not (names := comma(text)):
         raise UsageError(f"{option} names nothing; give one name or more, or leave it out")
-    return found
+    return names
 
 
 class Stop(GnnbenchError):
-    """An end that is not an error of the program, with its own exit code."""
+    """Ends the command with a message and an exit code; it is not an error of the program."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)

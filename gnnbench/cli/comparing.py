@@ -40,25 +40,25 @@ def compare(
     from gnnbench.schema import reader
 
     before, after = (reader.read(run_names.find(name, out)) for name in (a, b))
-    found = comparing.compare(before, after, margin)
+    comparison = comparing.compare(before, after, margin)
     if format == "json":
-        print_json(found.to_json())
+        print_json(comparison.to_json())
     elif format == "csv":
-        print(compare_text.to_csv(found), end="")
+        print(compare_text.to_csv(comparison), end="")
     elif format == "markdown":
-        print(compare_text.markdown(found), end="")
+        print(compare_text.markdown(comparison), end="")
     elif format == "latex":
-        print(compare_text.latex(found), end="")
+        print(compare_text.latex(comparison), end="")
     else:
-        say(found.common)
+        say(comparison.common)
         print()
-        part, remarks = compare_text.table(found), compare_text.remarks(found)
+        part, remarks = compare_text.table(comparison), compare_text.remarks(comparison)
         if part.width() > room():
-            part = compare_text.table(found, narrow=True)
-            remarks = [compare_text.RATIOS, *compare_text.reasons(found), *remarks]
+            part = compare_text.table(comparison, narrow=True)
+            remarks = [compare_text.RATIOS, *compare_text.reasons(comparison), *remarks]
         for cut in part.fitted(room()):
             print_part(cut)
             print()
         for line in remarks:
             say(line)
-    raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)
+    raise typer.Exit(EXIT_REGRESSION if comparison.regressions else EXIT_OK)

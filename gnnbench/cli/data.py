@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, sized
+from gnnbench.cli.common import Json, Quiet, with_units
 from gnnbench.cli.formats import FORMAT, FormatCommand, print_tables
 from gnnbench.core.console import print_json, print_table, say
 from gnnbench.core.errors import DataError, UsageError
@@ -36,7 +36,7 @@ def data_list(
         return
     left_out = ("train", "description", "get")  # 'data info' prints them; the names are long
     rows = [{k: v for k, v in row.items() if k not in left_out} for row in datasets()]
-    print_tables({"datasets": sized(rows)}, format)
+    print_tables({"datasets": with_units(rows)}, format)
     if format != "table":
         return
     say("gnnbench data info NAME describes a dataset and how to get it")
@@ -53,12 +53,12 @@ def data_info(name: Dataset, format: Annotated[Literal["table", "json"], FORMAT]
     from gnnbench.datasets import catalog
     from gnnbench.datasets.describe import describe
 
-    found = catalog.info(name)
+    info = catalog.info(name)
     if format == "json":
-        manifest = found.manifest and found.manifest.model_dump(mode="json")
-        print_json({**asdict(found), "manifest": manifest})
+        manifest = info.manifest and info.manifest.model_dump(mode="json")
+        print_json({**asdict(info), "manifest": manifest})
         return
-    for line in describe(found):
+    for line in describe(info):
         print(line)
 
 
@@ -183,12 +183,12 @@ _ORIGINS = {
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What changes with a file; None where there is none."""
+    """Inode and modification time of a file; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def _check_is_file(source: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from typer.core import TyperCommand
@@ -12,6 +12,8 @@ from typer.core import TyperCommand
 from gnnbench.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from typer._click.core import Context
+
     from gnnbench.analysis.table_layout import TextTable
 
 SHORT = "--json"
@@ -22,17 +24,17 @@ FORMAT = typer.Option("--format", help=f"Output format; {SHORT} is short for --f
 class FormatCommand(TyperCommand):
     """A command with ``--format`` that also accepts ``--json`` and the deprecated spellings."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Replace ``--json``, ``--csv``, ``--markdown`` and ``--latex`` by ``--format``.
 
         Raises ``UsageError`` for more than one format.
         """
         options, rest = _split(args)
-        aliases = [word for word in options if word in (SHORT, *DEPRECATED)]
-        given = [word for word in options if word == "--format" or word.startswith("--format=")]
-        if len(dict.fromkeys(aliases)) + len(given) > 1 and not ctx.resilient_parsing:
+        aliases = [option for option in options if option in (SHORT, *DEPRECATED)]
+        formats = [o for o in options if o == "--format" or o.startswith("--format=")]
+        if len(dict.fromkeys(aliases)) + len(formats) > 1 and not ctx.resilient_parsing:
             raise UsageError("more than one format is given; give --format once")
-        options = [word for word in options if word not in aliases]
+        options = [option for option in options if option not in aliases]
         for alias in dict.fromkeys(aliases):
             options.append(f"--format={alias[2:]}")
             if alias in DEPRECATED and not ctx.resilient_parsing:
@@ -42,13 +44,13 @@ class FormatCommand(TyperCommand):
 
 
 def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words before ``--``, which ends the options, and those from there on."""
+    """Split the arguments at ``--``, which ends the options and starts the second list."""
     at = args.index("--") if "--" in args else len(args)
     return list(args[:at]), list(args[at:])
 
 
 def print_tables(
-    tables: Mapping[str, Sequence[Mapping[str, Any]]], form: str, info: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Mapping[str, object]]], form: str, info: Sequence[str] = ()
 ) -> None:
     """Print rows by title as ``csv``, ``markdown``, ``latex`` or a table of the terminal.
 
@@ -69,22 +71,22 @@ def print_tables(
         if form == "table":
             console.print_table(title, rows, info)
         else:
-            print_document(title, _part(rows), form)
+            print_document(title, _text_table(rows), form)
 
 
-def print_document(title: str, part: TextTable, form: str) -> None:
+def print_document(title: str, table: TextTable, form: str) -> None:
     """Print a table as Markdown or LaTeX, with its title above."""
     from gnnbench.core import text as safe
 
     if form == "markdown":
         heading = [f"{safe.markdown_line(title)}:", ""] if title else []
-        print("\n".join([*heading, *part.markdown()]) + "\n")
+        print("\n".join([*heading, *table.markdown()]) + "\n")
     else:
         heading = [f"% {safe.printable(title)}"] if title else []
-        print("\n".join([*heading, *part.latex()]))
+        print("\n".join([*heading, *table.latex()]))
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def _csv(rows: Sequence[Mapping[str, object]]) -> str:
     import csv
     import io
 
@@ -99,20 +101,20 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _plain(value: Any) -> Any:
-    """Numbers as they are, all else as the text of a table."""
+def _plain(value: object) -> object:
+    """Numbers unchanged, other values as the text of a table cell."""
     from gnnbench.core.console import cell_text
 
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if number else cell_text(value)
 
 
-def _part(rows: Sequence[Mapping[str, Any]]) -> TextTable:
+def _text_table(rows: Sequence[Mapping[str, object]]) -> TextTable:
     from gnnbench.analysis.table_layout import TextTable
     from gnnbench.core.console import cell_text
 
     class Plain(TextTable):
-        """Only columns of numbers are aligned to the right."""
+        """A table that aligns only columns of numbers to the right."""
 
         def _is_text(self, head: str) -> bool:
             return any(not text[:1].isdigit() for text in self._texts(head)[1:] if text)

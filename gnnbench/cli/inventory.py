@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import sized
+from gnnbench.cli.common import with_units
 from gnnbench.cli.completing import KINDS
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.core.console import COLUMNS, print_json, print_table
@@ -61,16 +61,16 @@ def list_(
     kinds = ("experiments", "systems", "models", "datasets")
     if format == "csv" and not kind:
         raise UsageError(f"CSV holds one table; name one of {', '.join(kinds)}")
-    found = {key: getattr(machine, key)() for key in ([kind] if kind else kinds)}
+    tables = {key: getattr(machine, key)() for key in ([kind] if kind else kinds)}
     if format == "json":
-        print_json(found)
+        print_json(tables)
         return
-    read = found if format == "csv" else {kind: sized(rows) for kind, rows in found.items()}
-    print_tables(read, format, INFO)
+    shown = tables if format == "csv" else {kind: with_units(rows) for kind, rows in tables.items()}
+    print_tables(shown, format, INFO)
 
 
 def _figures(name: str, profile: str, format: str) -> None:
-    """The papers' figures, each with what measures it; or one, a run a row."""
+    """Print the papers' figures with the runs that measure them, or the runs of one figure."""
     from gnnbench.reproduction import figures
 
     if profile:
@@ -87,25 +87,25 @@ def _figures(name: str, profile: str, format: str) -> None:
         counted = [{**row, "claims": len(row["claims"])} for row in rows]
         print_tables({"figures": counted}, format, INFO)
         return
-    found = figures.find(name)
+    figure = figures.find(name)
     rows = [
         {"profile": p, "experiment": r.experiment, "description": r.description}
-        for p, r in found.profiles.items()
+        for p, r in figure.profiles.items()
     ]
     if format == "json":
-        print_json({"figure": name, "source": found.source, "claims": list(found.claims),
+        print_json({"figure": name, "source": figure.source, "claims": list(figure.claims),
                     "profiles": rows})  # fmt: skip
         return
     if format != "table":
         print_tables({f"profiles of {name}": rows}, format)
         return
-    _wrapped(f"{name}: {found.source}\n")
+    _wrapped(f"{name}: {figure.source}\n")
     print_table(f"profiles (gnnbench run {name} --profile NAME)", rows, INFO)
-    _wrapped(f"claims: {', '.join(found.claims)}")
+    _wrapped(f"claims: {', '.join(figure.claims)}")
 
 
 def _spelled(name: str) -> str:
-    """A kind or a system as it is known, however it is capitalised; a definition's name stays."""
+    """Correct the capitals of a kind or a system; the name of a definition is unchanged."""
     from gnnbench.config import experiment
     from gnnbench.core import names, registry
 
@@ -115,7 +115,7 @@ def _spelled(name: str) -> str:
 
 
 def _means_system(name: str) -> bool:
-    """Whether it is a system's name and no definition's. Raises ``UsageError`` where neither."""
+    """Whether the name is of a system and not of a definition; ``UsageError`` if of neither."""
     from gnnbench.config import experiment
     from gnnbench.core import names, registry
 
@@ -127,26 +127,26 @@ def _means_system(name: str) -> bool:
 
 
 def _system(name: str, format: str) -> None:
-    """One system and every setting of it, within 80 columns."""
+    """Print one system and all its settings, within 80 columns."""
     from gnnbench.core.option import plain_text
     from gnnbench.harness.doctor import system
 
-    found = system(name)
+    entry = system(name)
     if format == "json":
-        print_json(found)
+        print_json(entry)
         return
     if format != "table":
-        settings = [{"setting": path, **known} for path, known in found["settings"].items()]
+        settings = [{"setting": path, **known} for path, known in entry["settings"].items()]
         print_tables({f"settings of {name}": settings}, format)
         return
-    _wrapped(f"{name}: {found['summary']}" if found["summary"] else name)
-    _wrapped(f"runs here on: {', '.join(found['runs on']) or 'nothing'}")
-    if found["missing"]:
-        _wrapped(found["missing"])
-    if not found["settings"]:
+    _wrapped(f"{name}: {entry['summary']}" if entry["summary"] else name)
+    _wrapped(f"runs here on: {', '.join(entry['runs on']) or 'nothing'}")
+    if entry["missing"]:
+        _wrapped(entry["missing"])
+    if not entry["settings"]:
         return
     print(f"\nsettings: -o {name}.SETTING=VALUE\n")
-    for path, known in found["settings"].items():
+    for path, known in entry["settings"].items():
         default = "none" if known["default"] is None else plain_text(known["default"])
         print(f"{path} (default: {default or 'empty'})")
         _wrapped(known["help"], 2)
@@ -155,7 +155,7 @@ def _system(name: str, format: str) -> None:
 
 
 def _wrapped(text: str, indent: int = 0) -> None:
-    """A text in lines of at most 80 columns."""
+    """Print a text in lines of at most 80 columns."""
     from textwrap import fill
 
     margin = " " * indent
@@ -171,29 +171,36 @@ def _one(experiment: str, profile: str, format: str) -> None:
     from gnnbench.cli.about import about
     from gnnbench.core.option import plain_text
 
-    found = about(experiment, profile)
+    described = about(experiment, profile)
     if format == "json":
-        print_json(found)
+        print_json(described)
         return
     if format != "table":
-        print_tables({name: found[name] for name in ("profiles", "axes", "systems")}, format)
+        print_tables(
+            {
+                "profiles": described["profiles"],
+                "axes": described["axes"],
+                "systems": described["systems"],
+            },
+            format,
+        )
         return
-    print(f"{found['name']}: {found['title']}\n")
-    print_table("profiles (--profile NAME)", found["profiles"], ("description",))
+    print(f"{described['name']}: {described['title']}\n")
+    print_table("profiles (--profile NAME)", described["profiles"], ("description",))
     axes = [
         {**axis, "values": ", ".join(plain_text(v) for v in axis["values"])}
-        for axis in found["axes"]
+        for axis in described["axes"]
     ]
-    of = f" of profile {found['profile']}" if found["profile"] else ""
+    of = f" of profile {described['profile']}" if described["profile"] else ""
     print_table(f"axes (-o AXIS=VALUE), values{of}", axes, ("values", "legal", "meaning"))
     title = "systems (--systems NAME), settings (-o SYSTEM.SETTING=VALUE)"
-    print_table(title, found["systems"], INFO)
-    if found["others"]:
-        _wrapped(f"other systems: {', '.join(found['others'])}")
+    print_table(title, described["systems"], INFO)
+    if described["others"]:
+        _wrapped(f"other systems: {', '.join(described['others'])}")
         print()
-    print(f"figures: {', '.join(found['figures'])}")
-    if found["sources"]:
-        print(f"after: {', '.join(found['sources'])}")
+    print(f"figures: {', '.join(described['figures'])}")
+    if described["sources"]:
+        print(f"after: {', '.join(described['sources'])}")
 
 
 def doctor(
@@ -202,9 +209,9 @@ def doctor(
     """Check what this machine can run. Prints the reason and the fix for everything it cannot."""
     from gnnbench.harness.doctor import examine
 
-    found = examine()
+    report = examine()
     if format == "json":
-        print_json(found)
+        print_json(report)
         return
-    print_tables({"checks": found["checks"]}, format, ("fix", "found"))
-    print_tables({"systems": found["systems"]}, format, INFO)
+    print_tables({"checks": report["checks"]}, format, ("fix", "found"))
+    print_tables({"systems": report["systems"]}, format, INFO)

@@ -17,22 +17,23 @@ ENTRIES = {registry.SYSTEM: ("features", "StoreSpec"), registry.SAMPLER: ("sampl
 
 
 def write(kind: str, name: str, folder: Path | None = None) -> list[Path]:
-    """Write the package ``name`` of a ``system`` or a ``sampler`` into a new folder; its files.
+    """Write the package ``name`` with a ``system`` or a ``sampler``; returns its files.
 
-    ``folder`` is one called ``name`` where none is given. Raises ``UsageError`` for a name that
-    cannot be a module's or is taken, and for a folder that is there already.
+    ``folder`` must not exist; the default is ``name``. Raises ``UsageError`` for a name that is not
+    a legal module name or is taken, and for an existing folder.
     """
     if kind not in KINDS:
         raise UsageError(f"a new package is one of {' or '.join(KINDS)}, not '{kind}'")
     _check_identifier(kind, name)
     folder = folder or Path(name)
     if folder.exists():
-        raise UsageError(f"'{folder}' is there already; name another folder: --out FOLDER")
+        raise UsageError(f"'{folder}' exists already; name another folder: --out FOLDER")
     _check_free(name)
-    words = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     group, ending = ENTRIES[kind]
     values = {
-        "name": name, "Name": words, "kind": kind, "group": group, "object": f"{words}{ending}",
+        "name": name, "Name": class_name, "kind": kind, "group": group,
+        "object": f"{class_name}{ending}",
     }  # fmt: skip
     files = {
         "pyproject.toml": "pyproject.toml",
@@ -65,8 +66,8 @@ def _check_free(name: str) -> None:
                 f"'{name}' is one of gnnbench's own {registry.GROUPS[taken]}; take another name,"
                 f" as 'my_{name}'"
             )
-    found = importlib.util.find_spec(name)
-    if found is not None and found.origin is not None:  # a folder is no module yet
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin is not None:  # a folder is no module yet
         raise UsageError(
             f"a module '{name}' is installed already; take another name, as 'my_{name}'"
         )

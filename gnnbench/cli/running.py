@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,10 @@ from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, Stop, chosen
 from gnnbench.core.console import print_json, print_table, say
 from gnnbench.core.errors import EXIT_INTERRUPTED, UsageError
+
+if TYPE_CHECKING:
+    from gnnbench.harness.campaign import Request
+    from gnnbench.schema import CellRow
 
 PROFILE_HELP = (
     "Profile of the experiment, such as its size; 'gnnbench run EXPERIMENT --help' and"
@@ -116,19 +121,21 @@ def run(
 
     _check_no_system(experiment)
     if is_one(experiment):
-        found = run_of(experiment, profile)
-        experiment, profile = found.experiment, found.profile
-    over = Overrides(
+        figure_run = run_of(experiment, profile)
+        experiment, profile = figure_run.experiment, figure_run.profile
+    overrides = Overrides(
         profile, chosen("--systems", systems), chosen("--datasets", datasets),
         chosen("--models", models), device, pick, seed, repeats, tuple(option or ()),
         tuple(env or ()),
     )  # fmt: skip
     if only_failed and resume is False:
-        raise UsageError("--only-failed goes on with the last run, --fresh begins one; give either")
+        raise UsageError(
+            "--only-failed continues the last run and --fresh starts a new one; give only one"
+        )
     resume = bool(resume)
     if force and not (resume or only_failed):
         raise UsageError("--force belongs to --resume; give both or neither")
-    request = make_request(experiment, over, out, resume, force, only_failed, keep_going)
+    request = make_request(experiment, overrides, out, resume, force, only_failed, keep_going)
     if dry_run:
         check_folder(out)
         _show_dry_run(request, json)
@@ -144,8 +151,8 @@ def run(
             outcome = campaign.run(replace(request, wait=not no_wait), display)
         except campaign.Interrupted as stopped:
             raise Stop(
-                f"interrupted; what is finished is in '{stopped.folder}', go on by giving the same"
-                " command with --resume",
+                f"interrupted; finished results are in '{stopped.folder}', continue with the same"
+                " command and --resume",
                 EXIT_INTERRUPTED,
             ) from None
         display.step("drawing", 0.0)
@@ -153,7 +160,8 @@ def run(
             figures = draw(outcome.folder, request.experiment.figures)
         except KeyboardInterrupt:
             raise Stop(
-                f"interrupted; all is measured, 'gnnbench plot {outcome.folder}' draws it",
+                f"interrupted; all cells are measured, 'gnnbench plot {outcome.folder}' draws the"
+                " figures",
                 EXIT_INTERRUPTED,
             ) from None
     _show_run(outcome.folder, outcome.rows, figures, json, quiet, show_different)
@@ -161,7 +169,7 @@ def run(
 
 
 def _check_no_system(name: str) -> None:
-    """Raise ``UsageError`` for a system's name that is not also an experiment's."""
+    """Raise ``UsageError`` for the name of a system that is not also an experiment."""
     from gnnbench.config import experiment
     from gnnbench.core import registry
     from gnnbench.reproduction.claim import PAPERS
@@ -174,7 +182,7 @@ def _check_no_system(name: str) -> None:
     )
 
 
-def _show_dry_run(request: Any, json: bool) -> None:
+def _show_dry_run(request: Request, json: bool) -> None:
     from gnnbench.analysis.labels import SAMPLER_AXES, labels
     from gnnbench.core.units import binary, seconds, taking
     from gnnbench.harness import campaign
@@ -185,16 +193,19 @@ def _show_dry_run(request: Any, json: bool) -> None:
         plan = campaign.only_failed(request).of(plan)
     elif request.resume:
         plan = campaign.unfinished(request)
-    found = describe(plan, request.experiment.measure)
+    description = describe(plan, request.experiment.measure)
     if json:
-        print_json({"experiment": request.experiment.name, "profile": request.profile, **found})
+        print_json(
+            {"experiment": request.experiment.name, "profile": request.profile, **description}
+        )
         return
-    # One line for each cell; equal work under several names shows all of them.
-    named = labels({**r, "system": name} for r in found["cells"] for name in r["names"])
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for r in found["cells"]:
-        where = ", ".join(named.varying(r, SAMPLER_AXES).values())
-        groups.setdefault(where or "cells", []).append({
+    cells = description["cells"]
+    # One line for each cell; a cell with several names shows all of them.
+    named = labels({**r, "system": name} for r in cells for name in r["names"])
+    groups: dict[str, list[Mapping[str, object]]] = {}
+    for r in cells:
+        title = ", ".join(named.varying(r, SAMPLER_AXES).values())
+        groups.setdefault(title or "cells", []).append({
             "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
             **{axis: text for axis, text in named.values(r).items() if axis in SAMPLER_AXES},
             "status": r["status"] if r["status"] != "planned" else "",
@@ -203,35 +214,46 @@ def _show_dry_run(request: Any, json: bool) -> None:
             "reason": r["reason"],
         })  # fmt: skip
     say(named.title())
-    for note in found["notes"]:
+    for note in description["notes"]:
         say(note)
     print()
-    for where, rows in groups.items():
-        print_table(where, rows, ("reason",))
-    say(_estimated(len(found["cells"]), found))
-    if any(r["epoch_is_cut"] for r in found["cells"]):
+    for title, rows in groups.items():
+        print_table(title, rows, ("reason",))
+    say(
+        _estimate_text(
+            len(cells), description["pairs"], description["pairs_of_unknown_size"],
+            description["estimated_time_s"], description["estimated_peak_bytes"],
+        )
+    )  # fmt: skip
+    if any(r["epoch_is_cut"] for r in cells):
         say("epochs are cut to their first batches; -o max_batches=0 runs whole ones")
-    for one in found["preparations"]:
-        costs = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
-        say(f"{one['dataset']} is prepared first: {taking(*costs)}")
+    for needed in description["preparations"]:
+        costs = [needed[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
+        say(f"{needed['dataset']} is prepared first: {taking(*costs)}")
 
 
-def _estimated(cells: int, found: dict[str, Any]) -> str:
-    """What the whole would take, in words; of pairs of unknown size nothing is claimed."""
+def _estimate_text(
+    cells: int, pairs: int, unknown: int, time_s: float | None, peak_bytes: int | None
+) -> str:
+    """State the time and memory of a run. Pairs of ``unknown`` size are counted, not estimated."""
     from gnnbench.core.units import binary, plural, seconds
 
-    pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
     if not pairs:
         return f"{plural(cells, 'cell')}, of which none can run here"
     text = f"{plural(cells, 'cell')} in {plural(pairs, 'comparison')}"
     if unknown < pairs:
-        text += f"; roughly {seconds(found['estimated_time_s'])}"
-        text += f" and {binary(found['estimated_peak_bytes'])}"
+        text += f"; roughly {seconds(time_s)}"
+        text += f" and {binary(peak_bytes)}"
     return text + (f"; {unknown} of unknown size" if unknown else "")
 
 
 def _show_run(
-    folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
+    folder: Path,
+    rows: Sequence[CellRow],
+    figures: Sequence[Path],
+    json: bool,
+    quiet: bool,
+    different: bool,
 ) -> None:
     from gnnbench.cli import showing
     from gnnbench.schema import reader

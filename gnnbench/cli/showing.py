@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 import typer
 
@@ -16,6 +16,7 @@ from gnnbench.core.console import print_json, print_part, room, say
 from gnnbench.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from gnnbench.schema import CellRow, KernelRow, MetricRow, RatioRow, RooflineRow, StageRow
     from gnnbench.schema.reader import Run
 
 RunName = Annotated[
@@ -48,18 +49,18 @@ def show(
     from gnnbench.analysis import render, run_names
     from gnnbench.schema import reader
 
-    found = reader.read(run_names.find(run, out))
-    figures = sorted((found.path / "figures").glob("*"))
+    shown = reader.read(run_names.find(run, out))
+    figures = sorted((shown.path / "figures").glob("*"))
     if format == "json":
-        print_json(to_json(found, found.cells, figures))
+        print_json(to_json(shown, shown.cells, figures))
     elif format == "csv":
-        print(render.to_csv(found), end="")
+        print(render.to_csv(shown), end="")
     elif format == "markdown":
-        print(render.markdown(found, show_different), end="")
+        print(render.markdown(shown, show_different), end="")
     elif format == "latex":
-        print(render.latex(found, show_different), end="")
+        print(render.latex(shown, show_different), end="")
     else:
-        show_run(found, figures, quiet, show_different)
+        show_run(shown, figures, quiet, show_different)
 
 
 def runs(
@@ -69,13 +70,13 @@ def runs(
     """List runs, the newest first, by the name that other commands accept."""
     from gnnbench.analysis import run_names
 
-    found = run_names.listed(out)
-    if not found:
+    listed = run_names.listed(out)
+    if not listed:
         raise UsageError(f"no results in '{out}'; 'gnnbench run breakdown' makes some")
     if format == "json":
-        print_json(found)
+        print_json(listed)
         return
-    print_tables({"runs": found}, format, ("datasets", "where"))
+    print_tables({"runs": listed}, format, ("datasets", "where"))
 
 
 def plot(
@@ -100,32 +101,52 @@ def plot(
             print(path)
 
 
-def to_json(run: Run, rows: Sequence[Any], figures: Sequence[Path]) -> dict[str, Any]:
-    """A run as plain values: its folder, figures, ``rows`` of cells and all other tables.
+class RunTables(TypedDict):
+    """A run as JSON. Tables without rows are absent, except ``cells`` and ``metrics``."""
 
-    Cells have every column of the schema; their recipe and fanouts are structured.
+    run: str
+    figures: list[str]
+    cells: list[dict[str, object]]
+    metrics: list[MetricRow]
+    ratios: NotRequired[list[RatioRow]]
+    stages: NotRequired[list[StageRow]]
+    kernels: NotRequired[list[KernelRow]]
+    roofline: NotRequired[list[RooflineRow]]
+
+
+def to_json(run: Run, rows: Sequence[CellRow], figures: Sequence[Path]) -> RunTables:
+    """Convert a run for JSON: its folder, figures, ``rows`` of cells and all other tables.
+
+    Cells have every column of the schema; recipe and fanouts are parsed.
     """
-    from gnnbench.schema import CELLS
-
-    cells = [_structured({column.name: row.get(column.name) for column in CELLS}) for row in rows]
-    tables = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
-    tables["roofline"] = run.roofline
-    return {
-        "run": str(run.path), "figures": [str(path) for path in figures], "cells": cells,
-        "metrics": run.metrics, **{name: rows for name, rows in tables.items() if rows},
+    tables: RunTables = {
+        "run": str(run.path), "figures": [str(path) for path in figures],
+        "cells": [_parse_cell(row) for row in rows], "metrics": run.metrics,
     }  # fmt: skip
+    if run.ratios:
+        tables["ratios"] = run.ratios
+    if run.stages:
+        tables["stages"] = run.stages
+    if run.kernels:
+        tables["kernels"] = run.kernels
+    if run.roofline:
+        tables["roofline"] = run.roofline
+    return tables
 
 
-def _structured(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose recipe and fanouts, which the CSV holds as text, are structured."""
+def _parse_cell(row: CellRow) -> dict[str, object]:
+    """All columns of a cell, with the recipe and the fanouts parsed from their CSV text."""
     from json import loads
 
-    fanouts = [int(part) for part in (row["fanouts"] or "").split("/") if part]
-    return {**row, "recipe": loads(row["recipe"] or "{}"), "fanouts": fanouts}
+    from gnnbench.schema import CELLS
+
+    columns = {column.name: row.get(column.name) for column in CELLS}
+    fanouts = [int(part) for part in (row.get("fanouts") or "").split("/") if part]
+    return {**columns, "recipe": loads(row.get("recipe") or "{}"), "fanouts": fanouts}
 
 
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
-    """Tables, who is fastest, what the tables cannot say, and where everything lies."""
+    """Print the tables of a run, the fastest systems, remarks, and the paths of its files."""
     from gnnbench.analysis import render, row_remarks, run_names, summary, table
     from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
     from gnnbench.core.units import plural
@@ -133,9 +154,9 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
     say(table.heading(run.cells))
     for line in render.warnings(run):
         say(line)
-    for found in render.tables(run, different, room()):
+    for part in render.tables(run, different, room()):
         print()
-        print_part(found)
+        print_part(part)
     if run.ratios:
         print()
         for line in row_remarks.ratio_lines(run.ratios, run.cells):
@@ -149,7 +170,7 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
             say(remark)
         measured = sum(r["status"] in ("ok", "unstable") for r in run.cells)
         marked = sum(map(is_unreliable, run.cells))
-        also = f", {marked} of them in doubt {UNRELIABLE_MARK}" if marked else ""
+        also = f", {marked} of them unreliable {UNRELIABLE_MARK}" if marked else ""
         print(f"\n{measured} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
             if run_names.is_running(run.path):

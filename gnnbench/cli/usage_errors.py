@@ -1,11 +1,14 @@
-"""What the parser objects to, as one sentence that says where to look."""
+"""Convert an error of the command-line parser into one sentence."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-# What the parser's validator says of numbers, and the same in plain words.
+if TYPE_CHECKING:
+    from typer._click.core import Context
+
+# Messages of the parser's validator about numbers, with the replacements.
 _PLAIN = {
     r"Input should be a valid integer.*": "give a whole number",
     r"Input should be a valid number.*": "give a number",
@@ -15,30 +18,36 @@ _PLAIN = {
 }
 
 
-def sentence(error: Any) -> str:
-    """The sentence for a parser error: the fault, a suggestion, and the help to read."""
-    context = getattr(error, "ctx", None)
+@runtime_checkable
+class ParserError(Protocol):
+    """An error that the command-line parser raises."""
+
+    message: str
+
+    def format_message(self) -> str:
+        """The message with the option or argument that it is about."""
+
+
+def sentence(error: ParserError) -> str:
+    """State the error, a suggestion, and the command that prints the help."""
+    context: Context | None = getattr(error, "ctx", None)
     near = next(iter(getattr(error, "possibilities", None) or ()), "")
     text, _, hint = error.format_message().partition(". Did you mean ")
     if hasattr(error, "possibilities"):
         text, hint = error.message, f"{near}?" if near else ""
     for pattern, plain in _PLAIN.items():
         text = re.sub(pattern, plain, text)
-    mend = _as_option(error, context) or (f"did you mean {hint}" if hint else "")
-    place = "gnnbench" if context is None else context.command_path
-    parts = [text[:1].lower() + text[1:].rstrip("."), mend, f"see '{place} --help'"]
+    fix = _as_option(error, context) or (f"did you mean {hint}" if hint else "")
+    command = "gnnbench" if context is None else context.command_path
+    parts = [text[:1].lower() + text[1:].rstrip("."), fix, f"see '{command} --help'"]
     return "; ".join(filter(None, parts))
 
 
-def _as_option(error: Any, context: Any) -> str:
-    """How an axis or a limit is given that was typed as an option of its own, or ""."""
+def _as_option(error: ParserError, context: Context | None) -> str:
+    """The ``-o`` spelling of an axis or limit that was given as an option, else ""."""
     name = str(getattr(error, "option_name", "") or "").lstrip("-").replace("-", "_")
     known = (
-        {
-            name
-            for parameter in getattr(context, "command", context).params
-            for name in parameter.opts
-        }
+        {name for parameter in context.command.params for name in parameter.opts}
         if context
         else set()
     )

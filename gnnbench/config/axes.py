@@ -1,7 +1,8 @@
-"""The axes of an experiment: what each is, and what it may be."""
+"""The axes of an experiment: descriptions and permitted values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
@@ -52,7 +53,7 @@ AXES: dict[str, Any] = {
     ],
 }
 REQUIRED = ("system", "dataset")
-# Axes of few words, and their words.
+# Permitted values of the axes that have few.
 CHOICES: dict[str, tuple[str, ...]] = {
     axis: get_args(get_args(AXES[axis])[0]) for axis in ("until", "device", "frontier", "evaluate")
 }
@@ -60,12 +61,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 @cache  # a definition checks its axes profile by profile
 def _adapter(axis: str) -> TypeAdapter[Any]:
-    """Validator of an axis's values."""
+    """Return the validator of an axis's values."""
     return TypeAdapter(AXES[axis])
 
 
-def check_axis(axis: str, values: list[Any]) -> None:
-    """Raise ``ValueError`` for an axis that there is not, and for what it cannot be."""
+def check_axis(axis: str, values: Iterable[object]) -> None:
+    """Raise ``ValueError`` for an unknown axis, and for a value that it does not permit."""
     system, dot, path = axis.partition(".")
     if system == "options":
         raise ValueError(f"axis '{axis}' is to name whose it is: '<system>.<path>'")

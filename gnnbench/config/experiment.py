@@ -116,8 +116,8 @@ class Measure(Strict):
 
     @field_validator("pairs", mode="before")
     @classmethod
-    def _looks(cls, pairs: Any) -> Any:
-        """A number alone is one look."""
+    def _looks(cls, pairs: object) -> object:
+        """Read a single number as a list of one."""
         return [pairs] if isinstance(pairs, int) else pairs
 
     @model_validator(mode="after")
@@ -155,7 +155,7 @@ class Constraint(Strict):
         return hit if self.include is not None else not hit
 
 
-def _equal(have: Any, wanted: Any) -> bool:
+def _equal(have: object, wanted: object) -> bool:
     return have == wanted or (isinstance(wanted, list) and have in wanted)
 
 

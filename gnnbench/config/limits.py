@@ -1,11 +1,9 @@
-"""What a definition may hold: plain finite values, few levels of tables, a number of cells that a
-machine can plan."""
+"""Limits of a definition: plain finite values, levels of tables, number of combinations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from gnnbench.config.merge import Raw
 from gnnbench.core.errors import UsageError
@@ -17,7 +15,7 @@ _LARGEST = 2**63 - 1
 _SHOWN = 60  # letters of a value in a message
 
 
-def check_values(raw: Any) -> None:
+def check_values(raw: object) -> None:
     """Raise ``UsageError``, which names the key, for a value that no definition may have.
 
     Refused are numbers that are not finite or not of 64 bits, dates, texts that are not Unicode,
@@ -29,9 +27,9 @@ def check_values(raw: Any) -> None:
             raise UsageError(f"'{where}' {fault}")
 
 
-def _walk(raw: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value below ``raw`` with its path, without recursion; stops below ``MAX_LEVELS``."""
-    left: list[tuple[tuple[str, ...], Any]] = [((), raw)]
+def _walk(raw: object) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield every value below ``raw`` with its path, without recursion."""
+    left: list[tuple[tuple[str, ...], object]] = [((), raw)]
     while left:
         path, value = left.pop()
         yield path, value
@@ -41,7 +39,7 @@ def _walk(raw: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
             left += [((*path, str(at)), inner) for at, inner in enumerate(value)]
 
 
-def _fault(value: Any, levels: int) -> str:
+def _fault(value: object, levels: int) -> str:
     if levels > MAX_LEVELS:
         return f"is nested in more than {MAX_LEVELS} tables or lists; use fewer levels"
     if isinstance(value, bool | Mapping | list | tuple | None):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -125,7 +124,7 @@ def _option(option: Option) -> tuple[str, str, str, str]:
     return option.name, option.legal, _value(option.default), option.help
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return f"`{plain_text(value)}`" if value not in ("", [], {}, None) else ""
 
 

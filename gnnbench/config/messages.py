@@ -1,4 +1,4 @@
-"""What is wrong with a value of a definition, as a sentence that says what would be right."""
+"""Messages about wrong values of a definition; each names the permitted values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def legal(schema: Schema) -> str:
-    """What a value of a JSON schema may be, in words."""
+    """Return the values that a JSON schema permits, in words."""
     if (choices := schema.get("enum")) is not None:
         return ", ".join(map(str, choices))
     kind = schema.get("type")
@@ -53,8 +53,8 @@ def expected(schema: Schema) -> str:
     return f"{first} or {last}" if first else last
 
 
-def refusal(what: str, value: Any, right: str) -> str:
-    """That something cannot be as it was given, and what it is."""
+def refusal(what: str, value: object, right: str) -> str:
+    """Return a sentence that rejects ``value`` and names the permitted values ``right``."""
     shown = repr(value)
     return f"{what} cannot be {shown if len(shown) <= 120 else shown[:120] + '...'}; it is {right}"
 

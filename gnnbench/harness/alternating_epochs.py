@@ -119,8 +119,9 @@ class AlternatingEpochs:
         self.busy_programs.note(conditions, self._context.free_cores(cell))
         if cell.device == "cuda":
             gpu_after = self._gpu.read()
-            keys = ("sm_clock_mhz", "power_w", "temperature_c")
-            conditions |= {key: (gpu_after or {}).get(key) for key in keys}
+            conditions["sm_clock_mhz"] = gpu_after and gpu_after["sm_clock_mhz"]
+            conditions["power_w"] = gpu_after and gpu_after["power_w"]
+            conditions["temperature_c"] = gpu_after and gpu_after["temperature_c"]
             conditions["throttle"] = throttling(gpu_before, gpu_after)
         return timing, conditions
 

@@ -174,7 +174,7 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         "revision": run.record.revision.model_dump(mode="json", exclude_unset=True),
         "versions": run.record.versions,
         "doubted": len(doubted),
-        "calibration": known.to_json(),
+        "calibration": asdict(known),
         "verified": {key: asdict(found) for key, found in verified.items()},
         "log_ratios": series,
     }

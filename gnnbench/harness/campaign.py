@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -211,7 +211,7 @@ def _record(request: Request) -> dict[str, Any]:
     }
     if plan.sweeps:
         record["sweeps"] = plan.sweeps
-    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
+    record["calibration"] = [asdict(c) for c in noise.load(record["machine_id"])]
     return record
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from gnnbench.datasets.store.seal import Stamp
-    from gnnbench.measure.kernels import Row as KernelRow
+    from gnnbench.measure.kernels import KernelRow
     from gnnbench.roofline.bench import Record as RooflineRecord
     from gnnbench.roofline.counters import CounterRecord
     from gnnbench.systems.runtime.system import (

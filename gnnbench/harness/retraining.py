@@ -28,7 +28,7 @@ from gnnbench.harness.training_check import (
     find_excess,
     structural_fault,
 )
-from gnnbench.statistics.work_class import drawn_class, same_updates
+from gnnbench.statistics.work_class import WorkDetails, WorkReport, drawn_class, same_updates
 
 TIME_LIMIT_S = 120.0  # of one estimate of the spread; the retrainings finished by then are used
 KEPT = (
@@ -70,7 +70,7 @@ class TrainingCheck:
         return find_excess(trials, spread, self._work, self._reordered, self._trains_alike)
 
     @property
-    def _checks(self) -> list[Record]:
+    def _checks(self) -> list[WorkReport]:
         assert self.pair.reference is not None
         cells = (self.pair.reference, self.pair.system)
         return [self.journal.reports[c.id]["check"] for c in cells]
@@ -86,7 +86,8 @@ class TrainingCheck:
 
     @property
     def _reordered(self) -> bool:
-        return any(check["details"].get("order_window", 1) > 1 for check in self._checks)
+        details = [check.get("details", WorkDetails()) for check in self._checks]
+        return any(one.get("order_window", 1) > 1 for one in details)
 
     def _trial(self, number: int) -> Trial:
         assert self.pair.reference is not None

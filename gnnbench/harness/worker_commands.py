@@ -122,8 +122,15 @@ class SystemCommands:
         own.stop()
         self._report_end()
         own.marks = list(spans.marks)
-        times = {**own.sweep().to_json(), "outer_s": wait_until_quiescent(own.begin) - own.begin}
-        return cast("protocol.EpochAnswer", times)
+        times = own.sweep()
+        return {
+            "wall": times.wall,
+            "busy": times.busy,
+            "alone": times.alone,
+            "overlap": times.overlap,
+            "idle": times.idle,
+            "outer_s": wait_until_quiescent(own.begin) - own.begin,
+        }
 
     def audit(self, epoch: int) -> protocol.AuditAnswer:
         """Count and check what the last epoch did."""

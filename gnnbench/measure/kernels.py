@@ -1,4 +1,4 @@
-"""What a GPU ran, by name: kernels, copies and clears, as its profiling interface reports them."""
+"""Kernels, copies and clears of a GPU by name, as its profiling interface reports them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,52 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 
-Row = dict[str, Any]
-
-RAN = ("kernel", "gpu_memcpy", "gpu_memset")  # categories of a trace's events
+GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")  # of a trace's events
 
 
-def kernels_of(work: Callable[[], object], batches: int, device: torch.device) -> list[Row]:
-    """Rows of ``kernels.csv`` without the cell's id, per batch, of ``work`` on a GPU.
+class KernelRow(TypedDict):
+    """A row of ``kernels.csv`` without the cell's id; ``calls`` and ``device_s`` are per batch."""
 
-    What runs out of a CUDA graph is among them. None where the profiling interface does not run.
+    kernel: str
+    calls: float
+    device_s: float
+    grid: str
+    block: str
+    registers: int | None
+    shared_bytes: int | None
+    occupancy: float | None
+
+
+LaunchArguments = TypedDict(
+    "LaunchArguments",
+    {
+        "grid": list[int],
+        "block": list[int],
+        "registers per thread": int,
+        "shared memory": int,
+        "est. achieved occupancy %": float,
+    },
+    total=False,
+)
+
+
+class TraceEvent(TypedDict, total=False):
+    """An event of a trace in Chrome's format; ``dur`` in microseconds."""
+
+    cat: str
+    name: str
+    dur: float
+    args: LaunchArguments
+
+
+def kernels_of(work: Callable[[], object], batches: int, device: torch.device) -> list[KernelRow]:
+    """Run ``work`` on a GPU under the profiler and return its kernels.
+
+    Kernels of CUDA graphs are included. The list is empty if the profiling interface fails.
     """
     from torch.profiler import ProfilerActivity, profile
 
@@ -35,17 +68,18 @@ def kernels_of(work: Callable[[], object], batches: int, device: torch.device) -
     return kernel_rows(events, batches)
 
 
-def kernel_rows(events: Iterable[Row], batches: int) -> list[Row]:
-    """Rows from the events of a trace in Chrome's format, what takes longest first."""
-    by_name: defaultdict[str, list[Row]] = defaultdict(list)
+def kernel_rows(events: Iterable[TraceEvent], batches: int) -> list[KernelRow]:
+    """Summarize the events of a trace by kernel, in descending order of time."""
+    by_name: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
-        if event.get("cat") in RAN:
+        if event.get("cat") in GPU_CATEGORIES:
             by_name[event["name"]].append(event)
-    rows = []
+    rows: list[KernelRow] = []
     for name, calls in by_name.items():
-        shapes = Counter((_dims(e, "grid"), _dims(e, "block")) for e in calls)
+        launches = [e["args"] for e in calls]
+        shapes = Counter((_shape(a.get("grid")), _shape(a.get("block"))) for a in launches)
         (grid, block), _ = shapes.most_common(1)[0]
-        occupancy = [e["args"].get("est. achieved occupancy %") for e in calls]
+        occupancy = [a.get("est. achieved occupancy %") for a in launches]
         known = [o for o in occupancy if o is not None]
         rows.append(
             {
@@ -54,13 +88,13 @@ def kernel_rows(events: Iterable[Row], batches: int) -> list[Row]:
                 "device_s": sum(e["dur"] for e in calls) / 1e6 / batches,
                 "grid": grid,
                 "block": block,
-                "registers": calls[0]["args"].get("registers per thread"),
-                "shared_bytes": calls[0]["args"].get("shared memory"),
+                "registers": launches[0].get("registers per thread"),
+                "shared_bytes": launches[0].get("shared memory"),
                 "occupancy": statistics.median(known) / 100 if known else None,
             }
         )
     return sorted(rows, key=lambda r: -r["device_s"])
 
 
-def _dims(event: Row, key: str) -> str:
-    return "x".join(str(n) for n in event["args"].get(key, []))
+def _shape(sizes: list[int] | None) -> str:
+    return "x".join(map(str, sizes or []))

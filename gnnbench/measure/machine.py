@@ -1,4 +1,4 @@
-"""The record of the machine that goes with every run; no host name and no absolute path."""
+"""The record of a run's machine and source code, without host names and absolute paths."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import subprocess
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TypedDict
 
 from gnnbench.core import registry
 from gnnbench.core.cgroups import usable_cores as usable_cores
 from gnnbench.core.errors import UsageError
 from gnnbench.core.host_memory import free_memory_bytes as free_memory_bytes
 from gnnbench.core.host_memory import memory_limit_bytes as memory_limit_bytes
+from gnnbench.measure.nvml import optional
 from gnnbench.version import __version__
 
 PACKAGES = (
@@ -25,39 +27,84 @@ PACKAGES = (
 )  # fmt: skip
 
 
+class GpuState(TypedDict):
+    """State of a GPU that changes during a run; None where the device does not support it."""
+
+    sm_clock_mhz: int | None
+    temperature_c: int | None
+    throttle_reasons: int | None
+
+
+class GpuFacts(GpuState):
+    """A GPU of the machine."""
+
+    name: str
+    memory_bytes: int
+    driver: str
+
+
+class MachineFacts(TypedDict):
+    """The machine of a run; a value is None where it is unknown."""
+
+    cpu: str
+    architecture: str
+    kernel: str
+    cores_physical: int | None
+    cores_logical: int | None
+    cores_usable: int
+    affinity: list[int]
+    memory_bytes: int
+    governor: str | None
+    frequency_mhz: int | None
+    gpus: list[GpuFacts] | None
+
+
+class GitRevision(TypedDict):
+    """Commit of the source tree, and whether tracked files differ from it; None if unknown."""
+
+    git_revision: str | None
+    git_dirty: bool | None
+
+
+class Revision(GitRevision):
+    """The source code of a run, see :func:`source_digest`."""
+
+    source_digest: str
+
+
 def resolve_threads(threads: int) -> int:
     """``0`` means all usable cores."""
     return threads or usable_cores()
 
 
 def versions() -> dict[str, str | None]:
-    """Installed versions, read from package metadata without importing anything.
+    """Return installed versions from package metadata, without importing the packages.
 
-    Those of packages that bring stages or systems are among them.
+    Packages that register stages or systems are included.
     """
-    found: dict[str, str | None] = {"python": platform.python_version(), "gnnbench": __version__}
+    known: dict[str, str | None] = {"python": platform.python_version(), "gnnbench": __version__}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            known[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = None
-    return found | {name: version for _, name, version in registry.packages()}
+            known[name] = None
+    return known | {name: version for _, name, version in registry.packages()}
 
 
-def gpus() -> list[dict[str, Any]] | None:
-    """Name, memory, driver, clocks and temperature of each GPU by NVML; None where it is absent."""
+def gpus() -> list[GpuFacts] | None:
+    """Return name, memory, driver and state of each GPU; None without NVML."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-    except Exception:  # the library or the driver is not there
+    except Exception:  # no library or no driver
         return None
     try:
         driver = _text(pynvml.nvmlSystemGetDriverVersion())
-        found = []
+        facts: list[GpuFacts] = []
         for i in range(pynvml.nvmlDeviceGetCount()):
             gpu = pynvml.nvmlDeviceGetHandleByIndex(i)
-            found.append(
+            facts.append(
                 {
                     "name": _text(pynvml.nvmlDeviceGetName(gpu)),
                     "memory_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total),
@@ -65,27 +112,25 @@ def gpus() -> list[dict[str, Any]] | None:
                     **_gpu_state(pynvml, gpu),
                 }
             )
-        return found
+        return facts
     except pynvml.NVMLError:
         return None
     finally:
         pynvml.nvmlShutdown()
 
 
-def _gpu_state(nvml: Any, gpu: Any) -> dict[str, Any]:
-    """What moves between blocks; a field that the device does not offer is null."""
-    queries = {
-        "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
-        "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
-        "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu),
+def _gpu_state(nvml: ModuleType, gpu: object) -> GpuState:
+    return {
+        "sm_clock_mhz": optional(
+            nvml, lambda: int(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM))
+        ),
+        "temperature_c": optional(
+            nvml, lambda: int(nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU))
+        ),
+        "throttle_reasons": optional(
+            nvml, lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+        ),
     }
-    state: dict[str, Any] = {}
-    for name, query in queries.items():
-        try:
-            state[name] = int(query())
-        except nvml.NVMLError:
-            state[name] = None
-    return state
 
 
 def _text(value: str | bytes) -> str:
@@ -100,7 +145,7 @@ def _read(path: str) -> str | None:
 
 
 def cpu_model() -> str:
-    """Model name as the kernel reports it, else the architecture."""
+    """Return the CPU's model name as the kernel reports it, else the architecture."""
     for line in (_read("/proc/cpuinfo") or "").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -108,7 +153,7 @@ def cpu_model() -> str:
 
 
 def oom_kills() -> int:
-    """Processes that the kernel killed for lack of memory so far, here or in the machine."""
+    """Return how many processes the kernel has killed for lack of memory, by host and cgroup."""
     total = 0
     for path, key in (("/proc/vmstat", "oom_kill"), ("/sys/fs/cgroup/memory.events", "oom_kill")):
         try:
@@ -120,7 +165,7 @@ def oom_kills() -> int:
 
 
 def load() -> dict[str, float]:
-    """Load averages and available memory at this moment."""
+    """Return the present load averages and available memory."""
     import psutil
 
     one, five, fifteen = os.getloadavg()
@@ -133,7 +178,7 @@ def load() -> dict[str, float]:
 
 
 def busy_seconds() -> float:
-    """CPU time spent so far by anybody on the cores that this process may use (10 ms steps)."""
+    """Return the CPU time of all processes on this process's cores so far (10 ms steps)."""
     import psutil
 
     cores = os.sched_getaffinity(0)
@@ -141,8 +186,8 @@ def busy_seconds() -> float:
     return float(sum(t.user + t.nice + t.system + t.irq + t.softirq for t in times))
 
 
-def record() -> dict[str, Any]:
-    """Everything about the machine that does not change during a run."""
+def record() -> MachineFacts:
+    """Return the facts about the machine that a run records."""
     import psutil
 
     frequency = psutil.cpu_freq()
@@ -161,35 +206,42 @@ def record() -> dict[str, Any]:
     }
 
 
-def fingerprint(machine: dict[str, Any]) -> str:
-    """Identity of the hardware that timings depend on, 12 hex digits."""
-    keys = ("cpu", "architecture", "cores_usable", "memory_bytes")
-    parts: list[Any] = [machine.get(k) for k in keys]
-    parts.append([g["name"] for g in machine.get("gpus") or []])
+def fingerprint(machine: MachineFacts) -> str:
+    """Return the identity of the hardware that timings depend on, 12 hex digits."""
+    parts = [
+        machine["cpu"],
+        machine["architecture"],
+        machine["cores_usable"],
+        machine["memory_bytes"],
+        [gpu["name"] for gpu in machine["gpus"] or []],
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
-def revision() -> dict[str, Any]:
-    """Git revision and dirty flag of the source tree, and the source digest.
+def revision() -> Revision:
+    """Return the commit and dirty flag of the source tree, and the source digest.
 
-    A copy without git, or with the git of an older revision, carries them in a file
-    (``write_revision``), which counts as long as the Python sources, and beside a git the native
-    libraries too, are those that it was written for; both are null where neither is there.
+    A copy without git, or with the git of an older revision, reads them from the file that
+    ``write_revision`` wrote. The file is valid as long as the Python sources have not changed, and
+    in a git checkout the native libraries neither. Both are None without git and a valid file.
     """
     root, digest = Path(__file__).parents[2], source_digest()
-    found: dict[str, Any] = {"git_revision": None, "git_dirty": None}
+    git: GitRevision = {"git_revision": None, "git_dirty": None}
     if (root / ".git").exists():
         head = _git(root, "rev-parse", "HEAD")
         status = _git(root, "status", "--porcelain", "--untracked-files=no")
         if head is not None and status is not None:
-            found = {"git_revision": head, "git_dirty": bool(status)}
-    if found["git_dirty"] is not False:
+            git = {"git_revision": head, "git_dirty": bool(status)}
+    if git["git_dirty"] is not False:
         with suppress(OSError, ValueError, KeyError):
             carried = json.loads(_carried().read_text())
             same = carried["python_digest"] == source_digest(native=False)
-            if same and (found["git_dirty"] is None or carried["source_digest"] == digest):
-                found = {key: carried[key] for key in found}
-    return {**found, "source_digest": digest}
+            if same and (git["git_dirty"] is None or carried["source_digest"] == digest):
+                git = {
+                    "git_revision": carried["git_revision"],
+                    "git_dirty": carried["git_dirty"],
+                }
+    return {**git, "source_digest": digest}
 
 
 def _carried() -> Path:
@@ -197,15 +249,15 @@ def _carried() -> Path:
 
 
 def write_revision() -> Path:
-    """Note the revision inside the package, for a copy that leaves ``.git`` behind.
+    """Write the revision to a file of the package, for copies without ``.git``.
 
     Raises ``UsageError`` outside a git checkout.
     """
-    found = revision()
-    if found["git_revision"] is None:
+    current = revision()
+    if current["git_revision"] is None:
         raise UsageError("this is no git checkout; note the revision where there is one")
     path = _carried()
-    path.write_text(json.dumps({**found, "python_digest": source_digest(native=False)}) + "\n")
+    path.write_text(json.dumps({**current, "python_digest": source_digest(native=False)}) + "\n")
     return path
 
 
@@ -220,7 +272,7 @@ def _git(root: Path, *words: str) -> str | None:
 
 
 def native_folders(package: Path = Path(__file__).parents[1]) -> list[Path]:
-    """Where gnnbench.kernels.library looks; found here without importing torch."""
+    """Return the folders that gnnbench.kernels.library searches, without importing torch."""
     if named := os.environ.get("GNNBENCH_NATIVE_DIR"):
         return [Path(named)]
     folders = [package / "_native"]

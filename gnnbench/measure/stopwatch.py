@@ -1,42 +1,47 @@
-"""Time of a part of an epoch, added up while the epoch runs and read after it."""
+"""Duration of a part of an epoch, summed while the epoch runs and read after it."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import torch
 
 
 class Stopwatch:
-    """A context that times what is in it, entered as often as need be, not within itself.
+    """Context that measures the time spent in it. It may be entered repeatedly, but not nested.
 
-    On a GPU between events of the current stream, which nobody waits for before ``take``.
+    On a GPU it records events of the current stream; only ``take`` waits for them.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._marks: list[tuple[Any, Any]] = []
-        self._begin: Any = None
+        self._on_gpu = device.type == "cuda"
+        self._total_s = 0.0
+        self._begin_s = 0.0
+        self._events: list[torch.cuda.Event] = []  # begin, end, begin, end ...
 
     def __enter__(self) -> None:
-        self._begin = self._mark()
+        if self._on_gpu:
+            self._record()
+        else:
+            self._begin_s = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        self._marks.append((self._begin, self._mark()))
+        if self._on_gpu:
+            self._record()
+        else:
+            self._total_s += time.perf_counter() - self._begin_s
 
     def take(self) -> float:
-        """Seconds since the last call; waits for the GPU."""
-        marks, self._marks = self._marks, []
-        if self._device.type != "cuda":
-            return float(sum(end - begin for begin, end in marks))
-        if marks:
+        """Return the seconds since the last call; waits for the GPU."""
+        total_s, self._total_s = self._total_s, 0.0
+        events, self._events = self._events, []
+        if events:
             torch.cuda.synchronize(self._device)
-        return float(sum(begin.elapsed_time(end) for begin, end in marks)) / 1e3
+        pairs = zip(events[::2], events[1::2], strict=True)
+        return total_s + sum(begin.elapsed_time(end) for begin, end in pairs) / 1e3
 
-    def _mark(self) -> Any:
-        if self._device.type != "cuda":
-            return time.perf_counter()
+    def _record(self) -> None:
         event = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self._device))
-        return event
+        self._events.append(event)

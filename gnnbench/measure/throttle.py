@@ -1,9 +1,12 @@
-"""A GPU's clocks, power and throttling, read between blocks through NVML and never inside one."""
+"""Read a GPU's clocks, power and throttling through NVML, between timed blocks only."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from types import ModuleType
+from typing import TypedDict
+
+from gnnbench.measure.nvml import optional
 
 # Bits of nvmlClocksEventReasons (nvml.h). The software power cap (0x4) is normal at full load.
 REASONS = {
@@ -15,39 +18,50 @@ REASONS = {
 THERMAL_POLICY = 1  # NVML_PERF_POLICY_THERMAL: its violation time only grows
 
 
+class GpuReading(TypedDict):
+    """State of a GPU at one moment; None where the device does not support the query.
+
+    ``reasons`` are bits (``REASONS``). ``thermal_ns`` is the total time of thermal slowdown.
+    """
+
+    sm_clock_mhz: int | None
+    power_w: float | None
+    temperature_c: int | None
+    reasons: int | None
+    thermal_ns: int | None
+
+
 class GpuWatch:
-    """Reads the first GPU that this process may use; ``read`` gives None where NVML is absent."""
+    """Reads the first GPU that this process may use."""
 
     def __init__(self) -> None:
-        self._nvml: Any = None
-        self._gpu: Any = None
+        self._nvml: ModuleType | None = None
+        self._gpu: object = None
         self._tried = False
 
-    def read(self) -> dict[str, Any] | None:
-        """``sm_clock_mhz``, ``power_w``, ``temperature_c``, ``reasons`` (bits), ``thermal_ns``."""
+    def read(self) -> GpuReading | None:
+        """Return the GPU's present state; None without NVML or a GPU."""
         if not self._tried:
             self._open()
-        if self._gpu is None:
-            return None
         nvml, gpu = self._nvml, self._gpu
-        queries = {
-            "sm_clock_mhz": lambda: int(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)),
-            "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3,
-            "temperature_c": lambda: int(
-                nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)
+        if nvml is None or gpu is None:
+            return None
+        return {
+            "sm_clock_mhz": optional(
+                nvml, lambda: int(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM))
             ),
-            "reasons": lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)),
-            "thermal_ns": lambda: int(
-                nvml.nvmlDeviceGetViolationStatus(gpu, THERMAL_POLICY).violationTime
+            "power_w": optional(nvml, lambda: float(nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)),
+            "temperature_c": optional(
+                nvml, lambda: int(nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU))
+            ),
+            "reasons": optional(
+                nvml, lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+            ),
+            "thermal_ns": optional(
+                nvml,
+                lambda: int(nvml.nvmlDeviceGetViolationStatus(gpu, THERMAL_POLICY).violationTime),
             ),
         }
-        found: dict[str, Any] = {}
-        for name, query in queries.items():
-            try:
-                found[name] = query()
-            except nvml.NVMLError:  # this device does not offer it
-                found[name] = None
-        return found
 
     def _open(self) -> None:
         self._tried = True
@@ -61,23 +75,23 @@ class GpuWatch:
                 self._gpu = pynvml.nvmlDeviceGetHandleByUUID(visible)
             else:
                 self._gpu = pynvml.nvmlDeviceGetHandleByIndex(int(visible or 0))
-        except Exception:  # the library, the driver or the device is not there
+        except Exception:  # no library, driver or device
             self._gpu = None
 
     def close(self) -> None:
-        """Give NVML back."""
+        """Shut NVML down."""
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
             self._nvml = self._gpu = None
 
 
-def throttling(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
-    """Why the GPU was slowed down at either end of a block, or while it ran; "" if it was not."""
-    found: dict[str, None] = {}
-    for state in (before, after):
-        bits = (state or {}).get("reasons") or 0
-        found |= dict.fromkeys(text for bit, text in REASONS.items() if bits & bit)
-    first, last = ((state or {}).get("thermal_ns") for state in (before, after))
-    if first is not None and last is not None and last > first:
-        found.setdefault("thermal slowdown within the block")
-    return ", ".join(found)
+def throttling(before: GpuReading | None, after: GpuReading | None) -> str:
+    """Return why the GPU was throttled at either end of a block or within it; "" if it was not."""
+    readings = [reading for reading in (before, after) if reading is not None]
+    bits = [reading["reasons"] or 0 for reading in readings]
+    causes = dict.fromkeys(text for b in bits for bit, text in REASONS.items() if b & bit)
+    if before is not None and after is not None:
+        first, last = before["thermal_ns"], after["thermal_ns"]
+        if first is not None and last is not None and last > first:
+            causes.setdefault("thermal slowdown within the block")
+    return ", ".join(causes)

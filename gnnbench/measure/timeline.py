@@ -1,4 +1,4 @@
-"""An epoch as spans: who worked on which batch from when to when, and what that adds up to.
+"""The spans of an epoch: intervals in which a phase of a batch ran, and their sums.
 
 A span is (phase, lane, batch, begin, end); a lane is a stream, a thread of the host or a rank.
 Times are seconds of CLOCK_MONOTONIC, which processes of one machine share.
@@ -11,11 +11,18 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+
+if TYPE_CHECKING:  # worker processes without a GPU need no torch here
+    import torch
 
 HOST = "host"
 STREAM = "stream"
+
+Mark = Union[float, "torch.cuda.Event"]
+"""A time (s), or an event of a GPU that becomes a time when the epoch has ended."""
+SpanKey = tuple[str, str, int]  # phase, lane, batch
 
 
 class Span(NamedTuple):
@@ -30,12 +37,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep:
-    """What the spans of an epoch add up to, in seconds.
+    """Sums over the spans of an epoch (s).
 
-    ``busy``     by phase: while at least one span of it was open
-    ``alone``    by phase: while no other phase was beside it
-    ``overlap``  while two or more phases were open
-    ``idle``     while none was
+    ``busy``     by phase: time with at least one open span of the phase
+    ``alone``    by phase: time with open spans of this phase only
+    ``overlap``  time with open spans of two or more phases
+    ``idle``     time without an open span
 
     ``wall`` is ``idle`` + the sum of ``alone`` + ``overlap``, whatever the schedule.
     """
@@ -46,13 +53,9 @@ class Sweep:
     overlap: float
     idle: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
 
 def sweep(spans: Iterable[Span], begin: float, end: float) -> Sweep:
-    """Add up the spans within [begin, end]; what lies outside is cut off."""
+    """Add up the parts of the spans that are within [begin, end]."""
     edges: list[tuple[float, int, str]] = []
     busy: dict[str, float] = {}
     for s in spans:
@@ -86,61 +89,68 @@ class Clock(Protocol):
     lane: str
 
     def start(self) -> float:
-        """Wait for what was enqueued before; the time at which the epoch begins."""
+        """Wait for the work enqueued so far; return the time at which the epoch begins."""
 
-    def mark(self) -> Any:
-        """Note the present on the lane; waits for nothing."""
-
-    def settle(self) -> None:
-        """Wait for everything enqueued so far."""
-
-    def stop(self) -> float:
-        """Wait for everything enqueued; the time at which the epoch ends."""
-
-    def read(self, marks: Sequence[Any]) -> list[float]:
-        """Times of marks, after ``stop``."""
+    def mark(self) -> Mark:
+        """Mark the present position on the lane, without waiting."""
         ...
 
-    def passed(self, mark: Any) -> bool:
-        """Whether the work before a mark is done; waits for nothing, on any thread."""
+    def settle(self) -> None:
+        """Wait for the work enqueued so far."""
+
+    def stop(self) -> float:
+        """Wait for the work enqueued so far; return the time at which the epoch ends."""
+
+    def read(self, marks: Sequence[Mark]) -> list[float]:
+        """Return the times of marks, after ``stop``."""
+        ...
+
+    def passed(self, mark: Mark) -> bool:
+        """Whether the work before a mark is done. Does not wait; may be called on any thread."""
         ...
 
 
 class HostClock:
-    """The host's clock, for work that is done when its call returns."""
+    """The host's clock, for work that has ended when its call returns."""
 
     lane = HOST
 
     def start(self) -> float:
-        """The time now."""
+        """Return the present time."""
         return time.perf_counter()
 
     mark = stop = start
 
     def settle(self) -> None:
-        """Nothing is ever enqueued."""
+        """Do nothing: work on the host is not enqueued."""
 
-    def read(self, marks: Sequence[float]) -> list[float]:
-        """The marks are times."""
-        return list(marks)
+    def read(self, marks: Sequence[Mark]) -> list[float]:
+        """Return the marks, which are times. Raises ``TypeError`` for an event of a GPU."""
+        return [_time(mark) for mark in marks]
 
-    def passed(self, mark: float) -> bool:
-        """The work was done when the mark was set."""
+    def passed(self, mark: Mark) -> bool:
+        """Return True: the work had ended when the mark was set."""
         return True
+
+
+def _time(mark: Mark) -> float:
+    if isinstance(mark, (int, float)):
+        return mark
+    raise TypeError("the host's clock cannot read an event of a GPU")
 
 
 class CudaClock:
     """Events on the current stream of a device.
 
-    A mark is an event behind the work enqueued so far. Events of one stream are passed in order,
-    so that a span holds the device's work between two marks and the time that the stream waited
-    for the host inside it; host time hidden behind device work is not counted. Device times are
-    laid between an event at each end of the epoch, at which the host's clock is read.
+    A mark is an event after the work enqueued so far. Events of one stream complete in order.
+    A span therefore includes the device's work between two marks and the time that the stream
+    waited for the host meanwhile, but no host time that device work hides. Device times are mapped
+    to the host's clock, which is read at an event at each end of the epoch.
     """
 
     lane = STREAM
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: str | torch.device) -> None:
         import torch
 
         self._cuda, self._device = torch.cuda, torch.device(device)
@@ -148,13 +158,13 @@ class CudaClock:
             self._device = torch.device("cuda", torch.cuda.current_device())
 
     def start(self) -> float:
-        """Wait for the device; the time now."""
+        """Wait for the device; return the present time."""
         self.settle()
         self._first, self._begin = self.mark(), time.perf_counter()
         return self._begin
 
-    def mark(self) -> Any:
-        """An event behind what is enqueued on the current stream."""
+    def mark(self) -> torch.cuda.Event:
+        """Record an event after the work enqueued on the current stream."""
         event = self._cuda.Event(enable_timing=True)
         event.record(self._cuda.current_stream(self._device))
         return event
@@ -164,14 +174,14 @@ class CudaClock:
         self._cuda.synchronize(self._device)
 
     def stop(self) -> float:
-        """Wait for the device; the time now."""
+        """Wait for the device; return the present time."""
         self._last = self.mark()
         self.settle()
         self._end = time.perf_counter()
         return self._end
 
-    def read(self, marks: Sequence[Any]) -> list[float]:
-        """Times of events on the host's clock; what is a time already stays one."""
+    def read(self, marks: Sequence[Mark]) -> list[float]:
+        """Return the times of marks on the host's clock; marks that are times stay as they are."""
         length = self._first.elapsed_time(self._last) / 1e3
         wall = self._end - self._begin
         scale = 1.0 if length <= wall or not length else wall / length
@@ -180,8 +190,8 @@ class CudaClock:
             for m in marks
         ]
 
-    def passed(self, mark: Any) -> bool:
-        """Whether the device is beyond an event; of a device that has failed it never is."""
+    def passed(self, mark: Mark) -> bool:
+        """Whether the device has completed an event; False for a device that has failed."""
         try:
             return isinstance(mark, float) or bool(mark.query())
         except RuntimeError:
@@ -189,11 +199,11 @@ class CudaClock:
 
 
 class _Open:
-    """A span that is being measured; entered once."""
+    """Context that measures one span; entered once."""
 
     __slots__ = ("_begin", "_key", "_timeline")
 
-    def __init__(self, timeline: Timeline, key: tuple[str, str, int]) -> None:
+    def __init__(self, timeline: Timeline, key: SpanKey) -> None:
         self._timeline, self._key = timeline, key
 
     def __enter__(self) -> None:
@@ -205,18 +215,18 @@ class _Open:
 
 
 class Timeline:
-    """Collects the spans of one epoch; the harness starts and stops it, schedules open spans."""
+    """Collects the spans of one epoch. The harness starts and stops it; schedules add spans."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.marks: list[tuple[tuple[str, str, int], Any, Any]] = []
+        self.marks: list[tuple[SpanKey, Mark, Mark]] = []
 
     @classmethod
     def on(cls, device: str) -> Timeline:
-        """With the clock that tells the truth on a device.
+        """Return a timeline with the clock of a device.
 
-        Events are torch's: where no torch is loaded, or none that knows a GPU, nothing is timed by
-        them.
+        CUDA events require torch with a GPU. Where torch is not loaded or has no GPU, the host's
+        clock is used.
         """
         torch = sys.modules.get("torch")
         events = device.startswith("cuda") and torch is not None and torch.cuda.is_available()
@@ -228,19 +238,19 @@ class Timeline:
         self.begin = self.clock.start()
 
     def span(self, phase: str, batch: int = -1, lane: str = "") -> _Open:
-        """A context in which ``phase`` of ``batch`` runs; ``lane`` is the clock's if empty."""
+        """Return a context that measures ``phase`` of ``batch``; "" is the clock's own lane."""
         return _Open(self, (phase, lane or self.clock.lane, batch))
 
     def add(self, spans: Iterable[Span]) -> None:
-        """Take in spans that another process has timed."""
+        """Add spans that another process has timed."""
         for phase, lane, batch, begin, end in spans:
             self.marks.append(((phase, lane, batch), begin, end))
 
     def passed(self, known: int) -> int:
-        """How many spans are over, on the device too, of which ``known`` were before.
+        """Return how many spans have ended, on the device too; at least ``known`` of them have.
 
-        Waits for nothing, on any thread. Spans of several streams may be over in another order:
-        then it is about as many.
+        Does not wait; may be called on any thread. The number is approximate for spans of several
+        streams, which may end in another order.
         """
         marks, clock = self.marks, self.clock
         return bisect_left(
@@ -248,24 +258,24 @@ class Timeline:
         )
 
     def settle(self) -> None:
-        """Wait for what is enqueued, so that it is no part of the next span."""
+        """Wait for the work enqueued so far, so that the next span does not include it."""
         self.clock.settle()
 
     def stop(self) -> None:
-        """End the epoch with everything enqueued done."""
+        """Wait for the work enqueued so far and end the epoch."""
         self.end = self.clock.stop()
 
     @property
     def wall_s(self) -> float:
-        """Length of the epoch, measured around it."""
+        """Duration of the epoch (s), from ``start`` to ``stop``."""
         return self.end - self.begin
 
     def spans(self) -> list[Span]:
-        """The spans in the order in which they ended."""
+        """Return the spans in the order in which they ended."""
         begins = self.clock.read([begin for _, begin, _ in self.marks])
         ends = self.clock.read([end for _, _, end in self.marks])
         return [Span(*m[0], b, e) for m, b, e in zip(self.marks, begins, ends, strict=True)]
 
     def sweep(self) -> Sweep:
-        """What the spans add up to."""
+        """Return the sums over the spans."""
         return sweep(self.spans(), self.begin, self.end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+import warnings
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 
 PAPERS = ("fastgl", "zero-copy", "pgsampler", "gnnlab", "fastsample")
+DEPRECATED_KEYS = {"beside": "versus", "beside_rows": "versus_rows"}
 UPTO_TOLERANCE = 0.05  # how far below "up to X" the best point may remain
 Bounds = tuple[float, float]
 PaperNumber = float | tuple[float, float]
@@ -41,7 +43,7 @@ class PointFields(_Strict):
                    no run) or ``multi_machine`` (then ``of`` and ``versus`` are systems of
                    ``machines.csv`` and ``rows`` are its columns)
     ``of``         label (``gnnbench.analysis.labels``) of the cells
-    ``versus``     label of the cells to compare with; files may also call it ``beside``
+    ``versus``     label of the cells to compare with; ``beside`` is its deprecated name
     ``by``         ``ratio`` (``of`` over ``versus``) or ``difference`` (``of`` less ``versus``)
     ``versus_rows`` columns in which the cells of ``versus`` differ from ``rows``, such as the graph
     ``along``      an axis or ``SYSTEM.PATH``: compare each value with the next one, by ``by``.
@@ -257,7 +259,10 @@ def papers() -> dict[str, Paper]:
 
 
 def load(path: Path) -> Paper:
-    """Read the file of a paper. Raises ``UsageError`` that names the invalid claim."""
+    """Read the file of a paper.
+
+    Warns once for each deprecated key. Raises ``UsageError`` that names the invalid claim.
+    """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         paper = Paper.model_validate(raw)
@@ -272,6 +277,11 @@ def load(path: Path) -> Paper:
             f"'{path.name}', claim '{claim.get('id', location)}',"
             f" {'.'.join(map(str, location[2:]))}: {first['msg'].removeprefix('Value error, ')}"
         ) from None
+    tables = [table for claim in raw["claim"] for table in (claim, *claim.get("points", ()))]
+    for old, new in DEPRECATED_KEYS.items():
+        if any(old in table for table in tables):
+            message = f"'{path.name}': the key '{old}' is deprecated; write '{new}'"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
     ids = [c.id for c in paper.claim]
     if duplicates := [i for i in dict.fromkeys(ids) if ids.count(i) > 1]:
         raise UsageError(f"'{path.name}' has the claim '{duplicates[0]}' twice; rename one of them")

@@ -1,8 +1,8 @@
-"""What this machine calls a difference between equals: fresh A/A pairs, and where they are kept.
+"""The noise of a machine, measured by A/A pairs, and the file that stores it.
 
-Both lives of a pair are of one cell, measured as two systems would be, so every ratio should be 1.
-How far single rounds stray is one spread (``s_round``), how far lives do another (``s_life``): more
-rounds help against the first alone.
+Both processes of an A/A pair run the same cell, measured like two systems, so that every ratio
+should be 1. ``s_round`` is the spread between rounds, ``s_life`` that between processes; more
+rounds reduce the first only.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from gnnbench.core.cell import Cell
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.paths import data_root
 from gnnbench.statistics.estimates import exponential, mean_interval, median_interval
 from gnnbench.statistics.stopping_rule import MIN_PAIRS, Floats, Rule
 
-# Of a cell never calibrated: as measured on two loaded cores, epochs of 50 ms.
+# For cells without a calibration: measured on two loaded cores, epochs of 50 ms.
 USUAL_ROUND, USUAL_LIFE = 0.14, 0.026
-# Variance of a median of so many normal values over that of their mean; pi / 2 of very many.
+# Variance of the median of n normal values / variance of their mean; pi / 2 for large n.
 MEDIAN_VARIANCE = {1: 1.0, 2: 1.0, 4: 1.193, 6: 1.288, 8: 1.346, 10: 1.383, 12: 1.410}
 RESAMPLES = 200
 DRAWS = 2000
@@ -31,23 +32,23 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations of a time's logarithm: of one epoch, and of a life's true level."""
+    """Standard deviations of a time's logarithm: between epochs, and between processes."""
 
     s_round: float
     s_life: float
 
     def of_pair(self, rounds: int) -> float:
-        """Standard deviation of d of a pair with so many rounds."""
+        """Return the standard deviation of d for a pair with ``rounds`` rounds."""
         return math.sqrt(2 * (self.s_life**2 + median_variance(rounds) * self.s_round**2))
 
 
 def median_variance(n: int) -> float:
-    """Variance of the median of ``n`` normal values of variance 1."""
+    """Return the variance of the median of ``n`` normal values of variance 1."""
     return MEDIAN_VARIANCE.get(n, math.pi / 2) / n
 
 
 def spread(pairs: Sequence[Sequence[float]]) -> Spread:
-    """From the rounds' logarithms of ratios of A/A pairs; at least two of two rounds each."""
+    """Estimate the spread from the log ratios of A/A pairs: at least two pairs of two rounds."""
     within = float(np.mean([np.var(p, ddof=1) for p in pairs]))
     rounds = round(float(np.mean([len(p) for p in pairs])))
     between = float(np.var([np.median(p) for p in pairs], ddof=1))
@@ -84,9 +85,9 @@ class Verified:
 def verify(
     pairs: Sequence[Sequence[float]], rule: Rule, comparisons: int = DRAWS, seed: int = 0
 ) -> Verified:
-    """Regroup A/A pairs into comparisons; ``pairs`` hold each pair's rounds' log ratios.
+    """Regroup A/A pairs into comparisons; ``pairs`` are the log ratios of each pair's rounds.
 
-    Raises ``ValueError`` where there are fewer pairs than two comparisons need.
+    Raises ``ValueError`` for fewer pairs than two comparisons need.
     """
     most = rule.looks[-1]
     if len(pairs) < 2 * most or most < MIN_PAIRS:
@@ -109,9 +110,9 @@ def verify(
 
 
 def _regrouped(d: Floats, draws: int, pairs: int, generator: np.random.Generator) -> Floats:
-    """Comparisons [draws, pairs], each of pairs drawn without replacement, with random signs.
+    """Draw comparisons [draws, pairs]: pairs without replacement, with random signs.
 
-    Which life of a pair is called the reference is nobody's but chance's.
+    The sign decides which process of a pair is the reference.
     """
     order = np.argsort(generator.random((draws, d.size)), axis=1)[:, :pairs]
     signs = generator.choice([-1.0, 1.0], (draws, pairs))
@@ -134,6 +135,8 @@ class Calibration:
     median. ``version``: gnnbench's.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     machine_id: str
     device: str
     threads: int
@@ -150,48 +153,47 @@ class Calibration:
 
     @property
     def name(self) -> str:
-        """What was calibrated, in words."""
+        """The calibrated cell, in words."""
         return f"{self.system} on {self.dataset} until {self.until}, {self.device}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Calibration:
-        """Inverse of ``to_json``."""
-        spreads = {k: Spread(**v) for k, v in values["spreads"].items()}
-        return cls(**{**values, "spreads": spreads})
+    def from_json(cls, values: Mapping[str, object]) -> Calibration:
+        """Return the inverse of ``dataclasses.asdict``. Raises ``ValueError`` for wrong fields."""
+        try:
+            return TypeAdapter(cls).validate_python(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def best(known: Sequence[Calibration], cell: Any, threads: int) -> Calibration | None:
-    """The calibration nearest to a cell: of its device and threads, then as much alike as any.
+def best(known: Sequence[Calibration], cell: Cell, threads: int) -> Calibration | None:
+    """Return the calibration that shares most settings with a cell, or None.
 
-    A calibration of another device or number of threads says nothing of it.
+    Only calibrations of the cell's device and number of threads apply to it.
     """
     fit = [c for c in known if (c.device, c.threads) == (cell.device, threads)]
     alike = ("until", "dataset", "system")
     return max(fit, key=lambda c: [getattr(c, k) == getattr(cell, k) for k in alike], default=None)
 
 
-def exact(known: Sequence[Calibration], cell: Any, threads: int) -> Calibration | None:
-    """The calibration of a cell's own system, dataset, ``until``, device and threads, if any."""
+def exact(known: Sequence[Calibration], cell: Cell, threads: int) -> Calibration | None:
+    """Return the calibration of a cell's system, dataset, ``until``, device and threads."""
     keys = ("device", "until", "dataset", "system")
     fit = [c for c in known if all(getattr(c, k) == getattr(cell, k) for k in keys)]
     return next((c for c in fit if c.threads == threads), None)
 
 
 def store_path() -> Path:
-    """The file beside the prepared graphs."""
+    """Return the path of the calibration file, in the folder of prepared graphs."""
     return data_root() / "calibration.json"
 
 
 def load(machine_id: str) -> list[Calibration]:
-    """Calibrations of a machine. Raises ``DataError`` for a damaged file."""
+    """Return the calibrations of a machine. Raises ``DataError`` for a damaged file."""
     path = store_path()
     try:
         text = path.read_text()
-    except OSError:  # a store that cannot be read is told of where it is needed
+    except OSError:  # other uses of the folder report that it cannot be read
         return []
     try:
         stored = json.loads(text).get(machine_id, [])
@@ -202,14 +204,14 @@ def load(machine_id: str) -> list[Calibration]:
         raise DataError(f"'{path}' is damaged ({error}); remove it and calibrate again") from None
 
 
-def store(found: Calibration) -> Path:
-    """Keep a calibration, in place of the one of the same machine and cell."""
+def store(new: Calibration) -> Path:
+    """Save a calibration; it replaces the one of the same machine and cell. Returns the path."""
     from gnnbench.core.files import ensure_folder, write_json
 
     path = store_path()
     ensure_folder(path.parent)
     everything = json.loads(path.read_text()) if path.exists() else {}
-    kept = [c for c in load(found.machine_id) if (c.name, c.threads) != (found.name, found.threads)]
-    everything[found.machine_id] = [c.to_json() for c in [*kept, found]]
+    kept = [c for c in load(new.machine_id) if (c.name, c.threads) != (new.name, new.threads)]
+    everything[new.machine_id] = [asdict(c) for c in [*kept, new]]
     write_json(path, everything)
     return path

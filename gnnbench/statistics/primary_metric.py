@@ -1,28 +1,27 @@
-"""The one time that a cell is judged by: stopping, stability, ratio, verdict and comparison."""
+"""The primary metric of a cell, which decides stopping, stability, ratio and verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gnnbench.core.cell import Until
 
 
 @dataclass(frozen=True)
 class Judged:
-    """``name`` is the column of ``cells.csv`` that holds it, ``key`` its field in a sample; s."""
+    """A time (s): ``name`` is its column of ``cells.csv``, ``key`` its field in a sample."""
 
     name: str
     key: str
     words: str
 
-    def value(self, sample: Mapping[str, Any]) -> float:
-        """The judged time of one epoch (s). Raises ``ValueError`` where the epoch has none."""
-        found = sample.get(self.key)
-        if found is None:
+    def value(self, sample: Mapping[str, object]) -> float:
+        """Return the primary metric of one epoch (s). Raises ``ValueError`` if it has none."""
+        seconds = sample.get(self.key)
+        if not isinstance(seconds, (int, float)):
             raise ValueError(f"an epoch judged by its {self.words} has no '{self.key}'")
-        return float(found)
+        return float(seconds)
 
 
 _JUDGED = {
@@ -33,8 +32,8 @@ _JUDGED = {
 
 
 def of(until: str) -> Judged:
-    """What a cell that goes ``until`` is judged by.
+    """Return the primary metric of cells with this ``until``.
 
-    That is its last phase's busy time, or the wall time of the epoch where all phases run.
+    It is the busy time of the last phase, or the epoch's wall time if all phases run.
     """
     return _JUDGED[Until.of(until)]

@@ -1,7 +1,7 @@
-"""The structural law that a sampler's answer in neutral form must obey, and its digest.
+"""Structural checks of sampled hops, and the digest of their edges.
 
-A foreign sampler cannot draw our numbers; what it draws must still obey the law of its pick, as
-exactly ``min(fanout, degree)`` distinct real edges for every destination.
+A sampler of another framework draws other random numbers. Its edges must still obey the law of its
+sampling method, such as ``min(fanout, degree)`` distinct edges of the graph per destination.
 """
 
 from __future__ import annotations
@@ -11,25 +11,26 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from gnnbench.core.minibatch import Hop, Ids
 from gnnbench.datasets.generators.parallel import compute_ahead
+from gnnbench.schema.arrays import Array
 from gnnbench.validation.law import WALK, Law
 
 
 def structural_fault(
     indptr: Ids,
-    indices: npt.NDArray[np.integer],
+    indices: Array,
     hop: Hop,
     fanout: int,
     law: Law | None = None,
 ) -> str | None:
-    """First rule of the pick's law that ``hop`` breaks, as a sentence, or None.
+    """Return the first rule of the sampling law that ``hop`` violates, as a sentence, or None.
 
-    ``law`` is that of sampling without replacement where none is given. What random walks end in
-    need not be a neighbour: of theirs only counts are looked at, and that no node comes twice.
+    ``indptr`` and ``indices`` are the graph. ``law`` defaults to sampling without replacement. A
+    random walk may end at a node that is no neighbour: for walks only the counts are checked, and
+    that no node occurs twice.
     """
     law = law or Law.of("", torch.from_numpy(indptr))
     destinations = torch.from_numpy(hop.dst)
@@ -72,7 +73,7 @@ def _repeats(hop: Hop) -> bool:
 
 
 def distinct(ids: Ids) -> Ids:
-    """Each id once, in order; ``np.unique`` takes ten times as long for millions of them."""
+    """Return the sorted distinct ids; ten times as fast as ``np.unique`` for millions of ids."""
     ordered = np.sort(ids)
     first = np.ones(ordered.size, dtype=bool)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -80,7 +81,7 @@ def distinct(ids: Ids) -> Ids:
 
 
 def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None:
-    """First hop whose destinations are not the frontier's, as a sentence, or None."""
+    """Return the first hop whose destinations are not the frontier, as a sentence, or None."""
     known = seeds
     dst = seeds
     for number, hop in enumerate(hops):
@@ -95,9 +96,9 @@ def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None
 
 
 def digest(batches: Iterable[Sequence[Hop]]) -> str:
-    """SHA-256 of the (destination, position) multisets, hop by hop, whatever the local ids.
+    """Return the SHA-256 of the (destination, position) multisets, hop by hop.
 
-    Of random walks it is that of (destination, neighbour, visits).
+    It does not depend on local ids. Random walks use (destination, neighbour, visits).
     """
     sha = hashlib.sha256()
     makers = (partial(_ordered, hop) for hops in batches for hop in hops)
@@ -107,13 +108,13 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
     return sha.hexdigest()
 
 
-def _ordered(hop: Hop) -> list[npt.NDArray[np.generic]]:
-    """What the digest is of: the number of edges, then their columns in one order."""
-    if hop.positions is not None:  # a destination's are one stretch of them
-        what, order = hop.positions, np.argsort(hop.positions)
+def _ordered(hop: Hop) -> list[Array]:
+    """Return the digest's input: the number of edges, then their sorted columns."""
+    if hop.positions is not None:  # sorted positions are sorted by destination as well
+        neighbours, order = hop.positions, np.argsort(hop.positions)
     else:
-        what, order = hop.edge_src, np.lexsort((hop.edge_src, hop.edge_dst))
-    columns = [hop.edge_dst[order].astype("<i8"), what[order].astype("<i8")]
+        neighbours, order = hop.edge_src, np.lexsort((hop.edge_src, hop.edge_dst))
+    columns = [hop.edge_dst[order].astype("<i8"), neighbours[order].astype("<i8")]
     if hop.visits is not None:
         columns.append(hop.visits[order].astype("<f4"))
     return [np.array([order.size], dtype="<i8"), *columns]

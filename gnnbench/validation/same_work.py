@@ -1,32 +1,29 @@
-"""Whether two mini-batches hold the same work, up to renaming of local ids.
+"""Check whether two mini-batches contain the same work, up to a renaming of local ids.
 
-Samplers number the nodes of a batch in orders of their own. What they drew is the same where, block
-by block, the multisets of (destination, position, neighbour) are, in global ids.
+Each sampler numbers the nodes of a batch in its own order. Two samples are equal if, block by
+block, their multisets of (destination, position, neighbour) in global ids are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block, MiniBatch
-
-Array = npt.NDArray[Any]
+from gnnbench.schema.arrays import Array
 
 
 def malformed(batch: MiniBatch, frontier: str = "cumulative") -> str | None:
-    """First rule of a batch's form that ``batch`` breaks, as a sentence, or None.
+    """Return the first structural rule that ``batch`` violates, as a sentence, or None.
 
     The rules: offsets begin with 0, never fall and end with the number of edges; local ids are in
     range; sources are unique and each is a destination or the end of an edge; the destinations of
     the last block are the seeds in their order, those of any other are the next block's sources in
     theirs; with the ``new`` frontier a block begins with all of the next one's rows;
-    ``sampled_edges`` counts each drawn edge once. Whether an edge is one of the graph's is not
-    looked at. ``frontier`` is ``"cumulative"`` or ``"new"``.
+    ``sampled_edges`` counts each sampled edge once. Edges are not compared with the graph.
+    ``frontier`` is ``"cumulative"`` or ``"new"``.
     """
     wanted = _numpy(batch.seeds)
     inner: Block | None = None
@@ -49,7 +46,7 @@ def malformed(batch: MiniBatch, frontier: str = "cumulative") -> str | None:
 
 
 def same_work(a: MiniBatch, b: MiniBatch, frontier: str = "cumulative") -> str | None:
-    """How ``b`` differs from ``a`` in what was drawn, as a sentence, or None.
+    """Return how the sample in ``b`` differs from that in ``a``, as a sentence, or None.
 
     Both must be well-formed (see :func:`malformed`). Compared are the seeds in their order, every
     block's destinations as sets and its edges as multisets of (destination, position, neighbour),

@@ -103,7 +103,7 @@ def test_an_impossible_name_is_refused(name, message, tmp_path):
 def test_an_existing_or_impossible_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
-    with pytest.raises(UsageError, match="'mine' is there already; name another folder: --out"):
+    with pytest.raises(UsageError, match="'mine' exists already; name another folder: --out"):
         write("system", "mine")
     Path("file").touch()
     with pytest.raises(UsageError, match="'file/mine' cannot be written: Not a directory"):

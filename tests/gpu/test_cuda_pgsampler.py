@@ -8,68 +8,24 @@ import torch
 from gpu_graphs import Csc, csc_of, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pgsampler_on_gpu import (
+    HAND,
+    IDS,
+    PICKS,
+    SOUND,
+    assert_sound,
+    check,
+    expected_of,
+    on_gpu,
+    pick_of,
+)
 
-from gnnbench.core.errors import DataError, UnsupportedError, UsageError
+from gnnbench.core.errors import UsageError
 from gnnbench.kernels.fused import HighWater
-from gnnbench.kernels.pgsampler import TaskStats, pgsampler
-from gnnbench.kernels.picks import PickSpec
-from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.kernels.pgsampler import TaskStats
 from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
-
-IDS = [torch.int32, torch.int64]
-KEY = 0x0123_4567_89AB_CDEF
-UNWEIGHTED = ["reservoir", "reservoir_thinned", "floyd", "fisher_yates", "with_replacement"]
-PICKS = [*UNWEIGHTED, "weighted_alias", "weighted_prefix"]
-SOUND = ["persistent", "fusion"]
-
-
-def pick_of(name: str, csc: Csc) -> PickSpec:
-    if name.startswith("weighted"):
-        weights = torch.rand(csc.indices.numel(), generator=torch.Generator().manual_seed(3))
-        weights[weights < 0.2] = 0
-        return PickSpec.weighted(name, csc.indptr, weights)
-    return PickSpec.of(name)
-
-
-def on_gpu(csc: Csc, seeds, fanouts, pick="reservoir", put=lambda t: t.cuda(), **how):
-    spec = PickSpec.of(pick)
-    spec = PickSpec(spec.name, tuple(put(t) for t in spec.tables), spec.walk)
-    how = {"key": KEY, "batch": 3, "with_positions": True, **how}
-    return pgsampler(put(csc.indptr), put(csc.indices), seeds.cuda(), fanouts, pick=spec, **how)
-
-
-def expected_of(csc: Csc, seeds, fanouts, pick="reservoir", **how):
-    how = {"key": KEY, "batch": 3, "with_positions": True, **how}
-    return hop_by_hop(
-        csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how
-    )
-
-
-def assert_sound(batch, stats: TaskStats) -> None:
-    assert (stats.lost, stats.stale) == (0, 0)
-    # One task for each destination of each hop, and no other.
-    assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
-    assert stats.capacity[0] == stats.enqueued + stats.parts
-
-
-def check(csc: Csc, seeds, fanouts, pick="reservoir", **how) -> TaskStats:
-    batch, stats = on_gpu(csc, seeds, fanouts, pick, **how)
-    assert_sound(batch, stats)
-    assert same_work(expected_of(csc, seeds, fanouts, pick), batch) is None
-    for block in batch.blocks:
-        assert block.indptr.dtype == block.indices.dtype == torch.int32
-        assert block.src_nodes.dtype == csc.indices.dtype
-        assert block.indptr.is_cuda
-    return stats
-
-
-# 0 <- 1 2 3, 1 <- 0, 2 <- 2 (self-loop) 4 4 (parallel), 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
-HAND = Csc(
-    torch.tensor([0, 3, 4, 7, 7, 13, 14]),
-    torch.tensor([1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0], dtype=torch.int32),
-)
 
 
 @pytest.mark.parametrize("variant", SOUND)
@@ -369,51 +325,3 @@ def test_on_a_stream_of_its_own():
         batch, _ = on_gpu(csc, seeds, [10, 5])
     stream.synchronize()
     assert same_work(expected_of(csc, seeds, [10, 5]), batch) is None
-
-
-REFUSALS = [
-    ({"seeds": [6]}, UsageError, "seeds holds an id outside the graph"),
-    ({"seeds": [-1]}, UsageError, "seeds holds an id outside the graph"),
-    ({"seeds": [1, 2, 1]}, UsageError, "seeds holds an id twice"),
-    ({"indptr": [0, 3, 4, 7, 7, 13, 15]}, DataError, "indptr is broken"),
-    ({"indptr": [0, 3, 4, 3, 7, 13, 14]}, DataError, "indptr is broken"),
-    ({"indices": [1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 9, 4, 5, 0]}, DataError, "indices holds an id"),
-    ({"indices": [1, 2, 3, 0, 2, 4, 4, 0, 1, -2, 3, 4, 5, 0]}, DataError, "indices holds an id"),
-]
-
-
-@pytest.mark.parametrize("variant", [*SOUND, "as_printed"])
-@pytest.mark.parametrize("dtype", IDS)
-@pytest.mark.parametrize("change, error, message", REFUSALS)
-def test_refuses_what_is_broken(change, error, message, dtype, variant):
-    csc = Csc(
-        torch.tensor(change.get("indptr", HAND.indptr.tolist())),
-        torch.tensor(change.get("indices", HAND.indices.tolist()), dtype=dtype),
-    )
-    seeds = torch.tensor(change.get("seeds", [0, 1, 2, 3, 4, 5]), dtype=dtype)
-    with pytest.raises(error, match=f"^{message}"):
-        on_gpu(csc, seeds, [6, 6, 6], variant=variant, unsafe=variant == "as_printed")
-    check(HAND, torch.arange(6), [2, 2])  # the next batch is right
-
-
-def test_refuses_a_seed_that_would_wrap():
-    with pytest.raises(UsageError, match=r"^seeds holds an id outside the graph"):
-        on_gpu(HAND, torch.tensor([1 << 32]), [2])
-
-
-def test_refuses_broken_tables():
-    csc = skewed(300, torch.int32, seed=7)
-    spec = pick_of("weighted_alias", csc)
-    wrong = PickSpec(spec.name, (torch.zeros_like(spec.tables[0]), spec.tables[1] + 5000), ())
-    with pytest.raises(UsageError, match=r"^weights holds the tables of another graph"):
-        on_gpu(csc, torch.arange(300), [2], wrong)
-
-
-def test_refuses_a_graph_out_of_reach():
-    with pytest.raises(UsageError, match=r"^indptr must be on the CUDA device"):
-        on_gpu(HAND, torch.tensor([1]), [2], put=lambda t: t)
-
-
-def test_random_walk_is_unsupported():
-    with pytest.raises(UnsupportedError, match="pick 'random_walk'"):
-        on_gpu(HAND, torch.tensor([1]), [2], PickSpec.random_walk(2, 2, 0.5))

@@ -39,7 +39,11 @@ def lives(outcome, system):
     """Which lives of a system count, by pair."""
     run = reader.read(outcome.folder)
     return sorted(
-        {(s["pair"], s["life"]) for s in run.samples if s["system"] == system and is_in_statistics(s)}
+        {
+            (s["pair"], s["life"])
+            for s in run.samples
+            if s["system"] == system and is_in_statistics(s)
+        }
     )
 
 

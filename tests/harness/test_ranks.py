@@ -25,12 +25,13 @@ def gone(processes):
 
 
 DATA_PARALLEL = ("baseline.schedule=data-parallel", "baseline.schedule.ranks=3")
+TWO_RANKS = (DATA_PARALLEL[0], "baseline.schedule.ranks=2")
 FACTORED = ("baseline.schedule=factored", "baseline.schedule.trainers=2")
 
 
 @pytest.fixture
 def started(tmp_path):
-    """Workers of a cell of three ranks that are set up."""
+    """Workers of a cell of several ranks that are set up."""
     keeper, workers = SharedMemoryCache(tmp_path, 60.0), []
 
     def start(schedule=DATA_PARALLEL):
@@ -67,13 +68,9 @@ def test_ranks_live_as_long_as_the_worker_and_leave_nothing(started):
     worker.close()
     assert gone(ranks)
 
-    worker = started()
-    ranks = ranks_of(worker)
-    os.kill(worker.pid, signal.SIGKILL)  # the worker alone, not its group
-    assert gone(ranks)
-
 
 def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
+    """The new worker's ranks end when it is killed."""
     worker = started()
     ranks = ranks_of(worker)
     ranks[0].kill()
@@ -85,12 +82,17 @@ def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
     worker.kill()
     again = started()
     assert again.timed("epoch", epoch=5) and again.call("audit", epoch=5)["ok"]
+    ranks = ranks_of(again)
+    assert len(ranks) == 2
+    os.kill(again.pid, signal.SIGKILL)  # the worker alone, not its group
+    assert gone(ranks)
 
 
 def test_a_worker_that_is_stopped_is_ended_with_its_ranks(started, monkeypatch):
     """Nobody below it can tell: it is rank 0."""
-    worker = started()
+    worker = started(TWO_RANKS)
     ranks = ranks_of(worker)
+    assert len(ranks) == 1
     os.kill(worker.pid, signal.SIGSTOP)
     monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     monkeypatch.setattr(worker_pipe, "LOOK_S", 0.2)

@@ -205,9 +205,7 @@ def test_tables_for_people(rows_of):
     ]  # fmt: skip
     assert above.lines[4]["rate"] == "0.0000200 M reads/s"
     assert above.lines[3]["size"] == "9 MiB"
-    assert (
-        above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["spread"] == "10.0%"
-    )
+    assert above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["spread"] == "10.0%"
     first, second = below.lines
     assert (first["kernel"], first["layer"], first["width"]) == ("aggregate forward", "1", "16")
     assert (first["rate"], first["flop/B"], first["bound"]) == (

@@ -6,8 +6,8 @@ import statistics
 import pytest
 
 from gnnbench.analysis import metrics as m
-from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.metric_tables import OVERLAP
+from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import schedules
 from gnnbench.config.overrides import Overrides
 from gnnbench.harness import campaign

@@ -48,9 +48,6 @@ def test_sums(spans, busy, alone, overlap, idle):
     found = sweep(spans, 0, 10)
     assert (found.wall, found.overlap, found.idle) == (10, overlap, idle)
     assert (found.busy, found.alone) == (busy, alone)
-    assert found.to_json() == {
-        "wall": 10, "busy": busy, "alone": alone, "overlap": overlap, "idle": idle,
-    }  # fmt: skip
 
 
 # Whole numbers add up exactly, eighths as well.

@@ -1,6 +1,7 @@
 """The claims that are shipped: each can be judged, or says why it is not."""
 
 import re
+import warnings
 from functools import cache
 
 import pytest
@@ -142,4 +143,40 @@ def test_an_id_stands_once(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(GOOD + GOOD.replace('title = "T"\n', ""))
     with pytest.raises(UsageError, match=r"'mine/fig1\.a1' twice"):
+        load(path)
+
+
+def test_deprecated_keys_warn_once_and_are_read_as_the_new_ones(tmp_path):
+    extra = 'by = "ratio"\nbeside = "dgl"\nbeside_rows = { dataset = "mag" }\n'
+    first = GOOD + extra
+    second = first.replace('title = "T"\n', "").replace("a1", "a2")
+    path = tmp_path / "mine.toml"
+    path.write_text(first + second)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        claims = load(path).claim
+    assert [(w.category, str(w.message)) for w in caught] == [
+        (DeprecationWarning, "'mine.toml': the key 'beside' is deprecated; write 'versus'"),
+        (
+            DeprecationWarning,
+            "'mine.toml': the key 'beside_rows' is deprecated; write 'versus_rows'",
+        ),
+    ]
+    assert {(c.versus, str(c.versus_rows)) for c in claims} == {("dgl", "{'dataset': 'mag'}")}
+
+
+def test_deprecated_key_of_a_point_warns(tmp_path):
+    path = tmp_path / "mine.toml"
+    points = '{ by = "ratio", beside = "dgl" }, { by = "ratio", versus = "pyg" }'
+    path.write_text(f"{GOOD}points = [{points}]\n")
+    with pytest.warns(DeprecationWarning, match="'beside' is deprecated; write 'versus'"):
+        (claim,) = load(path).claim
+    assert [p.versus for p in claim.claim_points()] == ["dgl", "pyg"]
+
+
+def test_current_keys_do_not_warn(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD + 'by = "ratio"\nversus = "dgl"\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         load(path)

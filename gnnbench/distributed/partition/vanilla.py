@@ -156,7 +156,7 @@ class _Draw(NamedTuple):
 class _Numbered(BlockBuilder):
     """Local ids in order of first occurrence, as the native samplers give them."""
 
-    def _numbered(self, neighbours: Tensor) -> Tensor:
+    def _local_ids(self, neighbours: Tensor) -> Tensor:
         self._nodes, local = id_map(self._nodes, neighbours)
         return local
 

@@ -13,7 +13,7 @@ from gnnbench.systems.runtime.copy_ceiling import CopyCeiling
 from gnnbench.systems.runtime.system import FactRow, ProfileTables
 
 if TYPE_CHECKING:
-    from gnnbench.measure.kernels import Row as KernelRow
+    from gnnbench.measure.kernels import KernelRow
     from gnnbench.roofline.bench import Bench
     from gnnbench.roofline.bench import Record as RooflineRecord
     from gnnbench.roofline.counters import CounterRecord

@@ -73,20 +73,14 @@ class Recipe:
             spec = getattr(self, kind)
             optional = kind in (registry.FEATURES, registry.AGGREGATE)
             if not (isinstance(spec, base) or (spec is None and optional)):
-                self._refuse(kind, base, spec)
+                _refuse(self.name, kind, base, spec)
         if not isinstance(self.on_cpu, tuple):
             raise UsageError(
                 f"recipe '{self.name}': on_cpu must be a tuple of stages, it is {self.on_cpu!r}"
             )
         for spec in self.on_cpu:
             if not isinstance(spec, Spec):
-                self._refuse("on_cpu", Spec, spec)
-
-    def _refuse(self, field: str, base: type[Spec], value: object) -> NoReturn:
-        text = repr(value)
-        if isinstance(value, type):
-            text = f"the class {value.__name__}: write {value.__name__}()"
-        raise UsageError(f"recipe '{self.name}': {field} must be of {base.__name__}, it is {text}")
+                _refuse(self.name, "on_cpu", Spec, spec)
 
     def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
         """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` if one is None."""
@@ -112,7 +106,7 @@ class Recipe:
         for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
             with setting(path):
                 recipe = recipe._with(path, value)
-        return replace(recipe, on_cpu=tuple(self._changed_on_cpu(settings)))
+        return replace(recipe, on_cpu=tuple(_changed_on_cpu(self, settings)))
 
     def _with(self, path: str, value: object) -> Recipe:
         """The same with one setting."""
@@ -145,29 +139,13 @@ class Recipe:
             return replace(self, aggregate=spec)
         if kind == registry.SCHEDULE and isinstance(spec, ScheduleSpec):
             return replace(self, schedule=spec)
-        self._refuse(kind, BASES[kind], spec)
+        _refuse(self.name, kind, BASES[kind], spec)
 
     def _with_stages(self, specs: Mapping[str, Spec]) -> Recipe:
         recipe = self
         for kind, spec in specs.items():
             recipe = recipe._with_stage(kind, spec)
         return recipe
-
-    def _changed_on_cpu(self, settings: Mapping[str, object]) -> Iterator[Spec]:
-        """The CPU's own stages that the settings leave.
-
-        A stage stays if nothing of its kind is set, or if only fields of the same stage are set.
-        """
-        for spec in self.on_cpu:
-            fields = {
-                path.partition(".")[2]: value
-                for path, value in settings.items()
-                if path.partition(".")[0] == spec.kind
-            }
-            if "" not in fields and (not fields or getattr(self, spec.kind).name == spec.name):
-                for name, value in fields.items():
-                    spec = spec.changed(name, value)
-                yield spec
 
     def on(self, device: str) -> Recipe:
         """The same with the stages that it has on a device."""
@@ -212,29 +190,8 @@ class Recipe:
         if until > Until.SAMPLE:
             if until is Until.COMPUTE and recipe.aggregate is not None:
                 plan.check_step(recipe.aggregate)
-            recipe._check_foresight(list(specs.values()))
+            _check_repeatable(recipe, specs.values())
         return recipe
-
-    def _check_foresight(self, stages: Iterable[Spec]) -> None:
-        """Check stages if each epoch is sampled before it is timed.
-
-        The timed epoch must draw the same edges again, and no stage may work ahead. Raises
-        ``UnsupportedError``.
-        """
-        if self.features is None or not self.features.foresees:
-            return
-        reason = f"features '{self.features.name}' as asked draws each epoch before it is timed"
-        if not self.sampler.repeats:
-            raise UnsupportedError(
-                f"{reason}, and sampler '{self.sampler.name}' draws another one each time; take one"
-                " of gnnbench's own samplers, or another policy"
-            )
-        for spec in stages:
-            if spec.name not in registry.OURS[spec.kind]:
-                raise UnsupportedError(
-                    f"{reason}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
-                    " none: take another policy"
-                )
 
     def plain(self, until: Until = Until.COMPUTE) -> dict[str, object]:
         """The stages that an epoch needs, as plain values. A cell's id is their hash."""
@@ -285,6 +242,53 @@ class Recipe:
                 if (spec := getattr(self.on(device), kind)) is not None
             )
         )
+
+
+def _refuse(recipe: str, field: str, base: type[Spec], value: object) -> NoReturn:
+    text = repr(value)
+    if isinstance(value, type):
+        text = f"the class {value.__name__}: write {value.__name__}()"
+    raise UsageError(f"recipe '{recipe}': {field} must be of {base.__name__}, it is {text}")
+
+
+def _changed_on_cpu(recipe: Recipe, settings: Mapping[str, object]) -> Iterator[Spec]:
+    """Stages of ``recipe.on_cpu`` that remain after ``settings``.
+
+    A stage remains if nothing of its kind is set, or if only fields of the same stage are set.
+    """
+    for spec in recipe.on_cpu:
+        fields = {
+            path.partition(".")[2]: value
+            for path, value in settings.items()
+            if path.partition(".")[0] == spec.kind
+        }
+        if "" not in fields and (not fields or getattr(recipe, spec.kind).name == spec.name):
+            for name, value in fields.items():
+                spec = spec.changed(name, value)
+            yield spec
+
+
+def _check_repeatable(recipe: Recipe, stages: Iterable[Spec]) -> None:
+    """Check the stages of a recipe whose feature store samples each epoch before it is timed.
+
+    The timed epoch must draw the same edges again, and no stage may work ahead. Raises
+    ``UnsupportedError``.
+    """
+    features, sampler = recipe.features, recipe.sampler
+    if features is None or not features.foresees:
+        return
+    reason = f"features '{features.name}' as asked draws each epoch before it is timed"
+    if not sampler.repeats:
+        raise UnsupportedError(
+            f"{reason}, and sampler '{sampler.name}' draws another one each time; take one of"
+            " gnnbench's own samplers, or another policy"
+        )
+    for spec in stages:
+        if spec.name not in registry.OURS[spec.kind]:
+            raise UnsupportedError(
+                f"{reason}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
+                " none: take another policy"
+            )
 
 
 def from_plain(name: str, values: Mapping[str, object], own: Recipe | None = None) -> Recipe:

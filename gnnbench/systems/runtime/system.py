@@ -15,7 +15,7 @@ from gnnbench.core.option import Option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.datasets.graph import Graph
-    from gnnbench.measure.kernels import Row as KernelRow
+    from gnnbench.measure.kernels import KernelRow
     from gnnbench.measure.timeline import Timeline
 
 

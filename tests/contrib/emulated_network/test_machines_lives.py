@@ -157,6 +157,14 @@ def test_the_command_tells_of_failed_lives_by_its_exit_code(lives, tmp_path, mon
     assert not ended.value.code and len(run) == 1
 
 
+# Waits for the command itself: processes before it (ip, sh) also belong to the namespace.
+STOP_WHEN_STARTED = """
+until pids=$(ip netns pids "$1") && [ -n "$pids" ] && \\
+  tr '\\0' ' ' < "/proc/${pids%%[!0-9]*}/cmdline" | grep -q 'iter(int'; do sleep 0.1; done
+kill -STOP $pids
+"""
+
+
 @needs_root
 @pytest.mark.parametrize("how", ["idle", "stopped"])
 def test_processes_that_hang_are_ended_though_none_has_ended(monkeypatch, how):
@@ -167,13 +175,11 @@ def test_processes_that_hang_are_ended_though_none_has_ended(monkeypatch, how):
     with network.made(Network(2, 1.0, name=NAME)) as there:
         ender = None
         if how == "stopped":
-            ender = subprocess.Popen(
-                ["sh", "-c", f"sleep 1; kill -STOP $(ip netns pids {there.namespaces[1]})"]
-            )
+            ender = subprocess.Popen(["sh", "-c", STOP_WHEN_STARTED, "sh", there.namespaces[1]])
         began = time.monotonic()
         match = "on no machine anything" if how == "idle" else "a process of machine 2 was stopped"
         with pytest.raises(LifeFailedError, match=match) as told:
-            start.run(there, commands, [None, None], watched=True)
+            start.run(there, commands, [None, None], watched=True, limit=120)
         assert told.value.status == "crash" and time.monotonic() - began < 30
         if ender is not None:
             ender.wait()

@@ -1,0 +1,129 @@
+"""Stages of the ranks of a factored schedule, and the checks of its steps."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import make, run
+from factored_ranks import SMALL
+
+from gnnbench.core.cell import Until
+from gnnbench.distributed.executor import Executor, JoinWithRole
+from gnnbench.distributed.factored_results import TrainedBatch, TrainedEpoch, merge_trained
+from gnnbench.distributed.step_verification import StepVerification
+from gnnbench.sampling.native import native
+from gnnbench.systems.gnnlab import GNNLAB
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import from_plain
+from gnnbench.systems.runtime.worker_rank import WorkerRank
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize(
+    ("settings", "lean"),
+    [
+        ({"schedule.trainers": 1}, ["uva", "gpu"]),
+        ({"schedule.trainers": 2}, ["uva", "uva", "gpu"]),
+        ({"schedule.trainers": 2, "schedule.standby": True}, ["uva", "uva", "gpu"]),
+        ({"schedule.samplers": 2, "schedule.allocation": "auto"}, ["uva", "uva", "gpu"]),
+    ],
+)
+def test_trainers_hold_no_topology_on_their_gpus(settings, lean):
+    """The worker, too, gates by the host's. Which ranks train ``auto`` finds out by the last one;
+    who is told then that it samples is given the topology."""
+    recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
+    assert recipe.sampler.topology == "gpu"
+    assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
+    assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
+    assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
+    alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
+    assert alone.of_rank(0) == alone  # where nobody trains one process draws
+
+
+def test_on_a_cpu_every_rank_maps_the_one_topology():
+    recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
+    recipe = recipe.resolved("cpu")
+    assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
+
+
+def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
+    asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
+    rank = Executor(1, 4)
+    rank.roles = JoinWithRole(trainers=2)
+    assert rank.sampler_spec(asked, built) == built
+    rank.rank = 2
+    assert rank.sampler_spec(asked, built) == asked
+    worker = WorkerRank.__new__(WorkerRank)
+    worker._system = make(small_graph, **SMALL)
+    worker._use_sampler(asked)
+    assert worker._system.stages.sampler.name == "fastsample"
+    assert run(worker._system).ok
+
+
+def test_what_cannot_be_factored_is_refused():
+    def refused(system="baseline", until="compute", **settings):
+        asked = {"schedule": "factored", **settings}
+        return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
+
+    assert not refused()
+    assert not refused("gnnlab") and not refused("tsota")
+    assert not refused(**{"sampler.frontier": "new"})
+    assert "draws that know no rank" in refused("dgl")
+    assert "order=as-drawn" in refused(order="greedy")
+    assert "features 'match'" in refused(features="match")
+    assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
+    assert "does not derive a cache's ratio" in refused(
+        "gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0}
+    )
+    assert "step=eager" in refused(**{"schedule.step": "padded"})
+
+
+def test_each_batch_must_be_trained_on_once():
+    def one(*numbers, weights="w", reason="", seen=()):
+        ran = [TrainedBatch(n, 2, 5, 6, 0.5 + n) for n in numbers]
+        return TrainedEpoch(ran, reason, weights, list(seen))
+
+    found = merge_trained([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
+    assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
+    assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
+    assert sorted(found.seen) == [b"a", b"b", b"c"]
+    assert merge_trained([one(0, 1), one(1, 2)], 3).reason == (
+        "batch 2 was trained on 2 times in the epoch"
+    )
+    assert "batch 3 was trained on 0 times" in merge_trained([one(0), one(1)], 3).reason
+    assert "batch 4 is none of the epoch's 3" in merge_trained([one(0, 1), one(2, 3)], 3).reason
+    assert "different weights" in merge_trained([one(0), one(1, weights="v")], 2).reason
+    assert merge_trained([one(0), one(reason="a fault")], 1).reason == "rank 1: a fault"
+
+
+class Amplifying:
+    """A trainer whose losses amplify a difference of its only weight."""
+
+    def __init__(self, factor):
+        self.factor, self.model = factor, torch.nn.Linear(1, 1, bias=False)
+
+    def restore(self, before):
+        torch.nn.init.ones_(self.model.weight)
+
+    def jitter(self, seed):
+        with torch.no_grad():
+            self.model.weight.mul_(1 + seed * 2.0**-22)
+
+    def learn_in_one(self, batches):
+        moved = self.factor * (float(self.model.weight.detach()) - 1)
+        with torch.no_grad():
+            self.model.weight.add_(1 + moved)
+        return [1 + moved for _ in batches]
+
+
+@pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
+def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
+    job = SimpleNamespace(device=torch.device("cpu"))
+    sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
+    store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
+    stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
+    looked = StepVerification([torch.arange(2)], stages, [], torch.tensor([2.02]))
+    found = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
+    assert found.startswith(fault) and bool(found) == bool(fault)
+    assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])
