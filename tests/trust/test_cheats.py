@@ -3,28 +3,31 @@
 import re
 
 import pytest
-from cheats import EPOCH_S
+from cheats import EPOCH_S, SHORT_S
 from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
-    "honest": "Honest", "longer": "Longer", "honest-thread": "HonestThread",
+    "short": "Short", "honest": "Honest", "longer": "Longer", "honest-thread": "HonestThread",
     "honest-recount": "HonestRecount", "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
     "forever-on-the-side": "ForeverOnTheSide", "moved-to-warm-up": "WorkMovedToWarmUp",
     "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "short-clock": "ShortClock",
-    "stopped-early": "StoppedEarly", "clock-reset": "ClockReset",
+    "stopped-early": "StoppedEarly",
     "missing-span": "MissingSpan", "spans-elsewhere": "SpansElsewhere",
     "old-timeline": "OldTimeline", "booked-elsewhere": "BookedElsewhere",
     "says-verified": "SaysVerified", "cached-answer": "CachedAnswer",
-    "another-epoch": "AnswersAnotherEpoch", "not-a-number": "NotANumber",
-    "fewer-edges": "FewerEdges", "slightly-other": "SlightlyOther",
-    "many-fewer-edges": "ManyFewerEdges",
+    "another-epoch": "AnswersAnotherEpoch", "fewer-edges": "FewerEdges",
+    "slightly-other": "SlightlyOther",
+    # Last: the trials of the others have trained the reference as often as its spread needs.
+    "many-fewer-edges": "ManyFewerEdges", "clock-reset": "ClockReset",
+    "not-a-number": "NotANumber",
 }  # fmt: skip
 SAMPLING = {
-    "honest": "Honest", "honest-thread": "HonestThread", "outside-spans": "OutsideSpans",
-    "own-span-clock": "OwnSpanClock", "booked-elsewhere": "BookedElsewhere",
-    "slow-clock": "SlowClock", "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
+    "short": "Short", "honest": "Honest", "honest-thread": "HonestThread",
+    "outside-spans": "OutsideSpans", "own-span-clock": "OwnSpanClock",
+    "booked-elsewhere": "BookedElsewhere",
+    "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
-HONEST = ("honest", "longer", "honest-thread", "honest-recount", "slightly-other")
+HONEST = ("short", "honest", "longer", "honest-thread", "honest-recount", "slightly-other")
 # Found over several epochs: two losses could be alike, little CPU time be rounding.
 OVER_EPOCHS = ("cached-answer", "forever-on-the-side")
 IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
@@ -58,7 +61,7 @@ DOUBTFUL = {
 def rows(patch, tmp_path_factory):
     register(patch, "cheats", SYSTEMS)
     once = [s for s in SYSTEMS if s not in (*OVER_EPOCHS, "longer")]
-    outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "honest")
+    outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "short")
     assert outcome.exit_code == 4
     wanted = ("longer", *OVER_EPOCHS)
     more = run_systems(wanted, tmp_path_factory.mktemp("more"), "longer", rounds=4)
@@ -69,7 +72,7 @@ def rows(patch, tmp_path_factory):
 def sampling(patch, tmp_path_factory):
     register(patch, "cheats", SAMPLING)
     out = tmp_path_factory.mktemp("sampling")
-    outcome = run_systems(SAMPLING, out, "honest", options=("until=sample",))
+    outcome = run_systems(SAMPLING, out, "short", options=("until=sample",))
     return {r["system"]: r for r in outcome.rows}
 
 
@@ -86,7 +89,7 @@ def test_honest_twins_pass(rows, system):
     own = [d for d in row["doubtful"].split("; ") if "'forever-on-the-side'" not in d]
     words = "of a core while|warm-up|after each epoch|in no phase"
     assert not re.search(words, "; ".join(own)), own
-    assert row["epoch_wall_s"] >= EPOCH_S  # its work
+    assert row["epoch_wall_s"] >= (SHORT_S if system == "short" else EPOCH_S)  # its work
 
 
 def test_a_clock_that_is_reset_is_not_the_harnesss(rows):
@@ -123,7 +126,7 @@ def test_work_in_no_phase_is_doubtful_where_a_phase_is_judged(sampling, system):
     assert re.search("are in no phase: work may be left out of its", sampling[system]["doubtful"])
 
 
-@pytest.mark.parametrize("system", CLOCKS)
+@pytest.mark.parametrize("system", ["short-clock", "stopped-early"])
 def test_a_clock_that_is_bent_is_incorrect_where_a_phase_is_judged(sampling, system):
     assert_incorrect(sampling[system], CLOCKS[system])
 

@@ -1,4 +1,4 @@
-"""SIGKILL at random instants: 6 in the suite, ``GNNBENCH_KILLS=200`` for the full count."""
+"""SIGKILL at random instants: 4 in the suite, ``GNNBENCH_KILLS=200`` for the full count."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-KILLS = int(os.environ.get("GNNBENCH_KILLS", "6"))
+KILLS = int(os.environ.get("GNNBENCH_KILLS", "4"))
 
 
 @pytest.mark.timeout(60 + 10 * KILLS)
