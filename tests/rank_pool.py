@@ -15,6 +15,8 @@ import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gnnbench.core import bootstrap
+
 OVER = b"over"
 PIECE = 4096
 
@@ -88,8 +90,9 @@ class Pool:
         with theirs:
             number = theirs.fileno()
             process = subprocess.Popen(
-                [sys.executable, __file__, str(number)], stdin=subprocess.DEVNULL,
-                pass_fds=[number],
+                [*bootstrap.command(sys.executable, "rank_pool"), str(number)],
+                stdin=subprocess.DEVNULL, pass_fds=[number],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
             )  # fmt: skip
         self._all.append((process, ours))
         return process, ours
@@ -180,7 +183,6 @@ def _serve(line):
         line.sendall(OVER)
 
 
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])
-    sys.path.insert(0, str(Path(__file__).parent))
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+def main():
+    """Serve the socket whose descriptor is the last argument."""
+    _serve(socket.socket(fileno=int(sys.argv[-1])))

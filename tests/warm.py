@@ -144,6 +144,10 @@ def become(told: dict[str, Any], descriptors: list[int], path: Sequence[str]) ->
     for descriptor, number in zip(moved, (0, 1, 2, *told["kept"]), strict=True):
         os.dup2(descriptor, number, inheritable=True)
     os.closerange(HIGH, max(moved) + 1)
+    # The forking process' streams know whether its own files could be sought.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.chdir(told["folder"])
     os.environ.clear()
     os.environ.update(told["variables"])

@@ -1,9 +1,16 @@
 """Four processes of one Gloo group that wait for tasks; 1, 2 or all of them do one together."""
 
+import os
 import pickle
+import socket
+import subprocess
+import sys
 import traceback
 from datetime import timedelta
-from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from gnnbench.core import bootstrap
 
 SIZES = (1, 2, 4)
 WAITS = 120  # seconds, for a machine that does other things as well
@@ -17,14 +24,19 @@ class GroupOfFour:
     """The processes; a task is a function of (group, ...) that a module of the tests has."""
 
     def __init__(self, folder):
-        context = get_context("spawn")
+        here = Path(__file__).parent
+        environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parents[1]}"}
         self._pipes, self._processes = [], []
         for rank in range(4):
-            here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(rank, str(folder / "store"), there))
-            process.start()
-            there.close()
-            self._pipes.append(here)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                number = theirs.fileno()
+                words = [*bootstrap.command(sys.executable, "group_of_four"), str(rank)]
+                process = subprocess.Popen(
+                    [*words, str(folder / "store"), str(number)],
+                    stdin=subprocess.DEVNULL, pass_fds=[number], env=environment,
+                )  # fmt: skip
+            self._pipes.append(Connection(ours.detach()))
             self._processes.append(process)
 
     def run(self, task, ranks, *args):
@@ -46,16 +58,19 @@ class GroupOfFour:
         for pipe in self._pipes:
             pipe.send_bytes(pickle.dumps(None))
         for process in self._processes:
-            process.join(WAITS)
-            if process.is_alive():
+            try:
+                process.wait(WAITS)
+            finally:
                 process.kill()
-                process.join()
 
 
-def _serve(rank, store, pipe):
+def main():
+    """Serve as the rank of the arguments: its number, the store's file, the descriptor."""
     import torch
     import torch.distributed as dist
 
+    rank, store, number = int(sys.argv[-3]), sys.argv[-2], int(sys.argv[-1])
+    pipe = Connection(number)
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",

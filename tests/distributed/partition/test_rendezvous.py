@@ -3,15 +3,16 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
 import torch.distributed as dist
 
+from gnnbench.core import bootstrap
 from gnnbench.core.errors import CellsFailedError, UsageError
 from gnnbench.datasets.importers.imported import import_source
 from gnnbench.datasets.prepare import prepared_folder
@@ -20,7 +21,13 @@ from gnnbench.distributed.partition import rendezvous
 from gnnbench.distributed.partition.assignment import Partition
 from gnnbench.distributed.partition.stored import save
 
-TRAIN = [sys.executable, "-m", "gnnbench.distributed.partition.example", "ogbn_arxiv~twin@0.01"]
+TRAIN = [
+    sys.executable,
+    "-P",
+    "-m",
+    "gnnbench.distributed.partition.example",
+    "ogbn_arxiv~twin@0.01",
+]
 TRAIN += ["--methods", "random", "--fanouts", "3,2", "--batch-size", "64", "--hidden", "8"]
 
 
@@ -90,6 +97,11 @@ for port, what in zip(sys.argv[1].split(), sys.argv[2:], strict=True):
 """
 
 
+def program(text):
+    """Command of a Python program that imports this gnnbench."""
+    return [sys.executable, "-c", bootstrap._KNOWN + text, str(bootstrap.PACKAGE)]
+
+
 def free_ports(number):
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [str(server.getsockname()[1]) for server in servers]
@@ -113,7 +125,7 @@ def run_two(words, own=({}, {})):
 
 def test_another_version_or_source_is_refused(place):
     kinds = ["gnnbench", "torch", "Python", "gnnbench's Python sources", "nothing"]
-    words = [sys.executable, "-c", CHANGED, " ".join(free_ports(len(kinds))), *kinds]
+    words = [*program(CHANGED), " ".join(free_ports(len(kinds))), *kinds]
     for code, out, error in run_two(words):
         assert code == 0, error
         *refused, met = out.splitlines()
@@ -196,20 +208,32 @@ def test_an_error_of_the_block_is_its_own(place, monkeypatch):
     assert not dist.is_initialized()
 
 
-def test_a_killed_rank_ends_the_other_with_a_sentence(place):
+# The training program, which kills itself in its second epoch.
+DYING = """
+import os, signal, sys
+from gnnbench.distributed.partition import command, example
+from gnnbench.distributed.partition.train import Trainer
+
+def epoch(self, number, run=Trainer.epoch):
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(self, number)
+
+Trainer.epoch = epoch
+command.run(example.train)
+"""
+
+
+def test_killed_rank_is_reported_by_the_others(place):
+    arguments = [*TRAIN[4:], "--epochs", "100000", "--timeout", "20"]
     ranks = [
         subprocess.Popen(
-            [*TRAIN, "--epochs", "100000"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
+            [*words, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "RANK": str(rank)},
         )
-        for rank in range(2)
-    ]
-    time.sleep(8)  # they train by now, or are on the way to it
-    ranks[1].kill()
-    ranks[1].wait()
-    _, error = ranks[0].communicate(timeout=60)
-    assert ranks[0].returncode == CellsFailedError.exit_code, error
-    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in error
+        for rank, words in enumerate((TRAIN[:4], program(DYING)))
+    ]  # fmt: skip
+    errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+    assert ranks[1].returncode == -signal.SIGKILL, errors[1]
+    assert ranks[0].returncode == CellsFailedError.exit_code, errors[0]
+    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in errors[0]

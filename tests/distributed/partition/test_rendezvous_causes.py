@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch.distributed as dist
 
+from gnnbench.core import bootstrap
 from gnnbench.core.errors import CellsFailedError, UsageError
 from gnnbench.distributed.partition import rendezvous
 
@@ -80,7 +81,8 @@ def test_ranks_of_another_number(rank):
     own = ({}, {"RANK": "1", "WORLD_SIZE": "2"})
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", MEETS], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", bootstrap._KNOWN + MEETS, str(bootstrap.PACKAGE)],
+            stdout=subprocess.PIPE, text=True,
             env={**os.environ, **values, **mine},
         )
         for mine in own
