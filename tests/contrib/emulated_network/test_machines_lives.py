@@ -178,11 +178,14 @@ def test_processes_that_hang_are_ended_though_none_has_ended(monkeypatch, how):
             ender = subprocess.Popen(["sh", "-c", STOP_WHEN_STARTED, "sh", there.namespaces[1]])
         began = time.monotonic()
         match = "on no machine anything" if how == "idle" else "a process of machine 2 was stopped"
-        with pytest.raises(LifeFailedError, match=match) as told:
-            start.run(there, commands, [None, None], watched=True, limit=120)
+        try:
+            with pytest.raises(LifeFailedError, match=match) as told:
+                start.run(there, commands, [None, None], watched=True, limit=120)
+        finally:
+            if ender is not None:
+                ender.kill()
+                ender.wait()
         assert told.value.status == "crash" and time.monotonic() - began < 30
-        if ender is not None:
-            ender.wait()
 
 
 @needs_root

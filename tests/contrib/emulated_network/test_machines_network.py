@@ -15,7 +15,7 @@ from gnnbench.contrib.emulated_network import link, network
 from gnnbench.contrib.emulated_network.network import Network
 from gnnbench.core.errors import MissingError, UsageError
 
-COMMAND = [sys.executable, "-m", "gnnbench.contrib.emulated_network"]
+COMMAND = [sys.executable, "-P", "-m", "gnnbench.contrib.emulated_network"]
 
 
 def gone(name=NAME, within=30.0):

@@ -17,7 +17,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.kernels.dgl_import import dgl_missing
 from gnnbench.schema.reader import read_machines
 
-RUN = [sys.executable, "-m", "gnnbench.contrib.emulated_network", "run", "--name", NAME]
+RUN = [sys.executable, "-P", "-m", "gnnbench.contrib.emulated_network", "run", "--name", NAME]
 TRAIN = [
     "-m",
     "gnnbench.distributed.partition.example",
