@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from gnnbench.analysis.grouping import group_by
 from gnnbench.core.text import printable
+from gnnbench.statistics.stopping_rule import Rule
 
 UNRELIABLE_MARK = "(?)"
+ONE_OF_MANY_MARK = "*"
 # Ends the reason of a row that is `unstable` because its measurements are unreliable.
 NO_VERDICT = (
     "it was so again when repeated, so there is no verdict; run again on a quiet machine with"
@@ -21,6 +23,16 @@ _PLACEHOLDER = "\0"  # replaces a number; occurs in no printable text
 def is_unreliable(row: Mapping[str, object]) -> bool:
     """Whether a row's times and ratio are doubtful or never became steady."""
     return bool(row.get("doubtful")) or row.get("status") == "unstable"
+
+
+def verdict(row: Mapping[str, object]) -> str:
+    """A row's verdict for a table, with ``ONE_OF_MANY_MARK`` if it may be chance.
+
+    In a table of many comparisons, some differ by chance: see the column ``p_adjusted``.
+    """
+    text, p_adjusted = str(row.get("verdict") or ""), row.get("p_adjusted")
+    by_chance = isinstance(p_adjusted, float) and p_adjusted > Rule.alpha
+    return text + ONE_OF_MANY_MARK * (by_chance and text in ("faster", "slower"))
 
 
 def reasons_for_doubt(row: Mapping[str, object]) -> str:

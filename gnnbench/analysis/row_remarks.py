@@ -8,9 +8,11 @@ from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.reliability import (
     NO_VERDICT,
+    ONE_OF_MANY_MARK,
     UNRELIABLE_MARK,
     reasons_for_doubt,
     summarize_doubts,
+    verdict,
 )
 from gnnbench.core.units import plural, times
 from gnnbench.schema import CellRow, RatioRow
@@ -84,12 +86,19 @@ def _missing_verdicts(rows: Sequence[CellRow], named: Labels) -> list[str]:
         fix = "a larger profile has them"
         if any(r.get("stopped") == "budget" for r in short):
             fix = "raise -o time_budget_s"
-        lines.append(f"no verdict from fewer than 5 pairs of fresh processes; {fix}")
+        lines.append(f"no verdict from fewer than 3 pairs of fresh processes; {fix}")
+    marked = sum(verdict(r).endswith(ONE_OF_MANY_MARK) for r in with_ratio)
+    if marked:
+        total = len({r["id"] for r in with_ratio if r.get("p_value") is not None})
+        lines.append(
+            f"{ONE_OF_MANY_MARK} may be chance: the verdict does not hold after a correction for"
+            f" {plural(total, 'comparison')} (Holm)"
+        )
     for row in with_ratio:
         if row.get("verdict") == "unclear" and row.get("pairs_needed"):
             lines.append(
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would decide"
-                f" (-o pairs=[5,{row['pairs_needed']}] and a larger -o time_budget_s)"
+                f" (-o pairs=[3,{row['pairs_needed']}] and a larger -o time_budget_s)"
             )
     return lines
 
@@ -140,7 +149,7 @@ def ratio_lines(ratios: Sequence[RatioRow], rows: Sequence[CellRow] = ()) -> lis
         where = ", ".join(named.varying(r, but=("threads",)).values())
         device = f", {r['device_ratio']:.2f}x by events" if r.get("device_ratio") else ""
         per_edge = " per edge" if r["work_class"] == "different" else ""
-        interval = times(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
+        interval = times(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"), r.get("pairs"))
         if not interval:
             interval, per_edge = "no ratio", ""
         elif r.get("doubtful"):
@@ -148,7 +157,7 @@ def ratio_lines(ratios: Sequence[RatioRow], rows: Sequence[CellRow] = ()) -> lis
         lines.append(
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
             f"{device}; {r['work_class']} work, {plural(r['pairs'], 'pair')}"
-            + (f", {r['verdict']}" if r["verdict"] else "")
+            + (f", {verdict(r)}" if r["verdict"] else "")
             + _work_difference(r, by_id)
         )
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnnbench.analysis.labels import Labels, labels
-from gnnbench.analysis.reliability import is_unreliable
+from gnnbench.analysis.reliability import is_unreliable, verdict
 from gnnbench.core.units import plural, times
 from gnnbench.schema import CellRow
 from gnnbench.statistics import primary_metric
@@ -58,18 +58,21 @@ def _sentence(reference: CellRow | None, rows: Sequence[CellRow], named: Labels)
 
 
 def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
-    best = max(rows, key=lambda r: (r.get("verdict") == "faster", r["ratio"]))
+    best = max(rows, key=lambda r: (verdict(r) == "faster", r["ratio"]))
     words = f"of {len(rows) + 1} compared by {primary_metric.of(best['until']).words}"
-    ratio, _, interval = times(
-        best["ratio"], best.get("ratio_ci_low"), best.get("ratio_ci_high")
-    ).partition(" ")
-    interval = f" {interval}" if interval else ""
+    text = times(
+        best["ratio"], best.get("ratio_ci_low"), best.get("ratio_ci_high"), best.get("pairs")
+    )
     name = named.system(best)
-    if best.get("verdict") == "faster":
+    if text.startswith("unknown"):
+        return f"no winner {words}: how fast {name} is relative to {reference} is {text}"
+    ratio, _, interval = text.partition(" ")
+    interval = f" {interval}" if interval else ""
+    if verdict(best) == "faster":
         close = [named.system(r) for r in rows if r is not best and _overlaps(r, best)]
         sentence = f"fastest {words}: {name}, {ratio} as fast as {reference}{interval}"
         return sentence + (f"; not distinguishable from it: {_names(close)}" if close else "")
-    if all(r.get("verdict") == "slower" for r in rows):
+    if all(verdict(r) == "slower" for r in rows):
         return f"fastest {words}: {reference}; next is {name}, {ratio} as fast{interval}"
     why = _missing_winner(best)
     return f"no winner {words}: {name} is {ratio} as fast as {reference}{interval}, {why}"
@@ -104,7 +107,7 @@ def _missing_ratio(row: CellRow) -> str:
 
 def _missing_winner(row: CellRow) -> str:
     """Why the largest ratio is no result."""
-    if row.get("verdict"):
-        return str(row["verdict"])
+    if text := verdict(row):
+        return text
     pairs = row.get("pairs")
     return "unreliable" if is_unreliable(row) else f"too few pairs for a verdict ({pairs})"

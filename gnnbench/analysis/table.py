@@ -9,7 +9,7 @@ from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metric_tables import AXIS_HEADS, Text, axis_texts
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
+from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable, verdict
 from gnnbench.analysis.table_layout import TextTable, in_units, nonempty
 from gnnbench.core.cell import PHASES, Until
 from gnnbench.core.counters import (
@@ -200,7 +200,7 @@ def _line(row: CellRow, until: Until, named: Labels, known: Metrics, different: 
     line |= {head: text(row, known) for head, text in TIMES[until].items()}
     line |= {h: _ratio(row, stage, known, different) for h, stage in RATIOS[until].items()}
     line[REFERENCE] = _reference_time(row, until)
-    return line | {"work": row.get("work_class") or "", "verdict": row.get("verdict") or ""}
+    return line | {"work": row.get("work_class") or "", "verdict": verdict(row)}
 
 
 def _reference_time(row: CellRow, until: Until) -> str | Time:
@@ -214,7 +214,7 @@ def _ratio(row: CellRow, stage: str, known: Metrics, different: bool) -> str:
     if row.get("work_class") == "different":
         return _ratio_of_different_work(row, stage, known) if different else ""
     if not stage:
-        text = ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high")))
+        text = ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")))
     else:
         speedup = known.row(row["id"], stage, m.SPEEDUP)
         text = "" if speedup is None else ratio(speedup["value"], speedup["low"], speedup["high"])

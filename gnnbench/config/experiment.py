@@ -62,7 +62,7 @@ class Measure(Strict):
         default=1, description="warm-up epochs of each trial, in no statistic"
     )
     pairs: Annotated[list[Positive], Field(min_length=1)] = Field(
-        default=[5, 10],
+        default=[3, 5, 10],
         description="numbers of pairs of fresh processes after which a ratio is examined; the last"
         " one is the maximum, a single number means one examination",
     )

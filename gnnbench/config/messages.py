@@ -68,7 +68,7 @@ def sentence(error: ValidationError, keys: Collection[str], limits: Mapping[str,
     loc, kind, value = first["loc"], first["type"], first.get("input")
     where = ".".join(str(part) for part in loc)
     if {*loc} & {"min_rounds", "max_rounds"}:
-        return f"'{where}' is gone: 'pairs' (of fresh processes, [5, 10]) and 'rounds' (of a pair)"
+        return f"'{where}' is gone: 'pairs' (of processes, [3, 5, 10]) and 'rounds' (of a pair)"
     if kind == "extra_forbidden":
         return f"unknown key '{where}'; {names.suggestion(str(loc[-1]), keys)}"
     if kind == "value_error":

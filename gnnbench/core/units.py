@@ -13,7 +13,7 @@ Row = Mapping[str, object]
 Ends = tuple[str, str]
 
 SMALL = 0.05  # smaller ratios are shown with two significant digits
-VAST = 10  # wider intervals, relative to the value, are shown as open
+WIDEST = 3.0  # an interval with a larger ratio of its ends says nothing
 
 
 def seconds(value: float | None) -> str:
@@ -122,10 +122,18 @@ def milliseconds(value: float | None, digits: int = 3) -> str:
     return "" if value is None else significant(value * 1e3, digits)
 
 
-def times(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """A ratio with its interval: ``1.32x [1.29, 1.36]``; a small one to two digits that count."""
+def times(
+    value: float | None, low: float | None = None, high: float | None = None,
+    pairs: int | None = None,
+) -> str:  # fmt: skip
+    """A ratio with its interval: ``1.32x [1.29, 1.36]``; a small one to two digits that count.
+
+    A ratio whose interval is wider than a factor of 3 is ``unknown (2 pairs)``.
+    """
     if value is None:
         return ""
+    if low is not None and high is not None and high > WIDEST * low:
+        return "unknown" + (f" ({plural(pairs, 'pair')})" if pairs else "")
     small = 0 < value < SMALL
 
     def shown(number: float) -> str:
@@ -133,7 +141,7 @@ def times(value: float | None, low: float | None = None, high: float | None = No
 
     interval = ""
     if low is not None and high is not None:
-        interval = f" [{shown(low)}, {'...' if high > VAST * value else shown(high)}]"
+        interval = f" [{shown(low)}, {shown(high)}]"
     return f"{shown(value)}x{interval}"
 
 
@@ -189,12 +197,12 @@ def half_share(
 
 
 def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")) -> str:
-    """Half width as text, in per cent."""
+    """Half width as text, in per cent; a dash above 100 %, where the value is not known."""
     share = half_share(row, value, ends)
     if share is None:
         return ""
-    if share >= VAST:
-        return f">{VAST:.0%}"
+    if share > 1:
+        return "-"
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 

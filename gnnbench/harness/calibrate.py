@@ -167,8 +167,12 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         at=run.record["started"],
         spreads={key: noise.spread(found) for key, found in series.items()},
     )
+    earlier = noise.prior(noise.load(known.machine_id), base.device)  # not fitted to these pairs
+    primary = primary_metric.of(base.until).key
     verified = {
-        key: noise.verify(found, rule, wish.verify) for key, found in series.items() if wish.verify
+        key: noise.verify(found, rule, earlier if key == primary else None, wish.verify)
+        for key, found in series.items()
+        if wish.verify
     }
     written = {
         "command": wish.command,
@@ -180,7 +184,7 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         "log_ratios": series,
     }
     write_text(folder / FILE, json.dumps(plain(written), allow_nan=False) + "\n")
-    return Found(known, verified.get(primary_metric.of(base.until).key), folder)
+    return Found(known, verified.get(primary), folder)
 
 
 def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:

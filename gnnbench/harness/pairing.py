@@ -24,7 +24,7 @@ from gnnbench.harness.protocol import (
     Command,
     ProfileAnswer,
 )
-from gnnbench.harness.reduce.comparison import logs
+from gnnbench.harness.reduce.comparison import round_logs
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.trial import Trial
 from gnnbench.harness.trial_context import CellFailed
@@ -83,8 +83,9 @@ class Pairing:
         while True:
             lives = self.journal.trials(pair)
             took = [r["seconds"] for r in lives]  # the first has the whole gate in it
+            prior = noise.prior(self.calibrations, pair.system.device) if pair.reference else None
             why = rule.stop(
-                logs(self.journal, pair), sum(took), min(took, default=0.0),
+                round_logs(self.journal, pair), prior, sum(took), min(took, default=0.0),
                 self.measure.time_budget_s, compares=pair.reference is not None,
             )  # fmt: skip
             if why := why or self._doubted(pair, lives):

@@ -12,7 +12,7 @@ from gnnbench.reproduction.interval import judge_interval
 from gnnbench.reproduction.measures import TIME_DEPENDENT
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
-from gnnbench.statistics.estimates import Estimate
+from gnnbench.statistics.estimates import Estimate, t_quantile
 
 TWIN = "~twin"
 # From the best verdict to the worst. The worst number decides, except for "up to": there the best
@@ -30,7 +30,43 @@ def combined_verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[str, st
     else:
         decisive = max(findings, key=lambda f: _WORST_DECIDES.index(f.verdict))
     reason = f"{decisive.label}: {decisive.reason}" if decisive.reason else ""
+    if decisive.verdict == decided_by_one(claim) and not _any_stands_alone(claim, findings):
+        return UNCLEAR, f"{decisive.label}: decided by one of {len(findings)} numbers, maybe chance"
     return decisive.verdict, reason
+
+
+def decided_by_one(claim: Claim) -> str:
+    """The verdict that one number alone can decide.
+
+    One number confirms an "up to", and one refutes a claim about every point.
+    """
+    return HOLDS if claim.kind == "upto" else REFUTED
+
+
+def _any_stands_alone(claim: Claim, findings: Sequence[Finding]) -> bool:
+    """Whether one number decides with an interval for as many numbers (Bonferroni)."""
+    by_one = decided_by_one(claim)
+    return any(
+        judge_interval(
+            simultaneous(f.estimate, len(findings)), f.expected, claim.shape_bounds,
+            is_time=f.is_time,
+        )[0] == by_one
+        for f in findings if f.verdict == by_one
+    )  # fmt: skip
+
+
+def simultaneous(estimate: Estimate, numbers: int) -> Estimate:
+    """Widen a 95 % interval so that ``numbers`` of them hold together with 95 % confidence."""
+    degrees = max(estimate.n - 1, 1)
+    factor = t_quantile(1 - 0.05 / numbers, degrees) / t_quantile(0.95, degrees)
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if low > 0:  # a ratio: its logarithm is symmetric
+        return Estimate(
+            value, value * (low / value) ** factor, value * (high / value) ** factor, estimate.n
+        )
+    return Estimate(
+        value, value - (value - low) * factor, value + (high - value) * factor, estimate.n
+    )
 
 
 def _of_mean(claim: Claim, findings: Sequence[Finding]) -> tuple[str, str]:

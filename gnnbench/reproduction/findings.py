@@ -28,7 +28,8 @@ class Finding:
     """A number for one point of a claim, and the verdict that it would give alone.
 
     ``label`` names the cells, ``expected`` is the claimed range, ``point_index`` counts the
-    claim's points. A number computed by a formula has no ``evidence``.
+    claim's points. A number computed by a formula has no ``evidence``. ``is_time``: it is a ratio
+    of times, so that the suite's own rule says what is faster.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Finding:
     rows: tuple[CellRow, ...] = ()
     group: CellGroup | None = None
     point_index: int = 0
+    is_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,5 +158,6 @@ def _finding(
         number.estimate, expected, claim.shape_bounds, number.doubt, is_time
     )
     return Finding(
-        label, number.estimate, expected, verdict, reason, evidence, number.rows, number.group
-    )
+        label, number.estimate, expected, verdict, reason, evidence, number.rows, number.group,
+        is_time=is_time,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gnnbench.reproduction.causes import rates_here
 from gnnbench.reproduction.claim import Claim
-from gnnbench.reproduction.combine import combined_verdict, weaken_for_twins
+from gnnbench.reproduction.combine import combined_verdict, decided_by_one, weaken_for_twins
 from gnnbench.reproduction.coverage import Coverage, coverage, overlap_note
 from gnnbench.reproduction.evidence import RunEvidence
 from gnnbench.reproduction.findings import Finding, computed_findings, measured_findings
@@ -83,11 +83,8 @@ def _evaluate(claim: Claim, runs: Sequence[RunEvidence]) -> tuple[list[Finding],
 
 
 def _apply_coverage(claim: Claim, covered: Coverage, verdict: str, reason: str) -> tuple[str, str]:
-    """Missing points leave a claim unclear, unless one number decides it.
-
-    One number refutes a claim about every point, and one confirms an "up to".
-    """
-    decided = HOLDS if claim.kind == "upto" else REFUTED
+    """Missing points leave a claim unclear, unless one number decides it."""
+    decided = decided_by_one(claim)
     if covered.missing and (verdict != decided or claim.kind == "mean"):
         measured = covered.points - len(covered.missing)
         return UNCLEAR, f"{measured} of {covered.points} points measured: {covered.missing[0]}"

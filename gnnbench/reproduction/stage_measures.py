@@ -73,8 +73,12 @@ def pick_rate_growth(evidence: RunEvidence, row: CellRow) -> Estimate:
 
 
 def _least_growth(hops: list[Estimate]) -> Estimate:
+    """The least growth, with the least ends of all intervals: any hop may have the true minimum."""
     ratios = [quotient(later, earlier) for earlier, later in pairwise(hops)]
-    return min(ratios, key=lambda ratio: ratio.value, default=NOTHING)
+    if not ratios:
+        return NOTHING
+    least = (min(getattr(r, end) for r in ratios) for end in ("value", "low", "high"))
+    return Estimate(*least, min(r.n for r in ratios))
 
 
 def _hop_times(evidence: RunEvidence, row: CellRow, stage: str) -> list[Estimate]:

@@ -44,7 +44,7 @@ class RatioColumns(Record):
     )
     ratio_ci_low: float | None = column(
         "1",
-        "lower end of its interval: Student's t over pairs, 95 % over all interim analyses",
+        "lower end of its interval: moderated t over pairs, 95 % over all interim analyses",
     )
     ratio_ci_high: float | None = column("1", "upper end of its interval")
     pairs: int | None = column("", "number of pairs of fresh processes, the unit of all statistics")
@@ -68,8 +68,18 @@ class RatioColumns(Record):
     )
     verdict: str = column(
         "",
-        "see below; empty with fewer than 5 pairs, for an unreliable measurement, or before the "
-        "last interim analysis",
+        "see below; empty with fewer than 3 pairs, for an unreliable measurement, or before the "
+        "first interim analysis",
+    )
+    p_value: float | None = column(
+        "1",
+        "probability of a ratio this far from 1 if the true one is within the margin, over all "
+        "interim analyses; empty without a verdict",
+    )
+    p_adjusted: float | None = column(
+        "1",
+        "p_value adjusted for all verdicts of the table (Holm); `faster` and `slower` with a value "
+        "above 0.05 are marked * in printed tables",
     )
 
 

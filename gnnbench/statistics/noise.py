@@ -14,18 +14,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.paths import data_root
+from gnnbench.statistics import primary_metric
 from gnnbench.statistics.estimates import exponential, mean_interval, median_interval
-from gnnbench.statistics.stopping_rule import MIN_PAIRS, Floats, Rule
+from gnnbench.statistics.stopping_rule import MIN_PAIRS, POWER, Rule, round_variance
+from gnnbench.statistics.variance_prior import (
+    MIN_VARIANCES,
+    PairVariance,
+    VariancePrior,
+    committed,
+    fit,
+    median_variance,
+)
 
 # For cells without a calibration: measured on two loaded cores, epochs of 50 ms.
 USUAL_ROUND, USUAL_LIFE = 0.14, 0.026
-# Variance of the median of n normal values / variance of their mean; pi / 2 for large n.
-MEDIAN_VARIANCE = {1: 1.0, 2: 1.0, 4: 1.193, 6: 1.288, 8: 1.346, 10: 1.383, 12: 1.410}
+Indices = npt.NDArray[np.int_]
 RESAMPLES = 200
 DRAWS = 2000
 
@@ -40,11 +49,6 @@ class Spread:
     def of_pair(self, rounds: int) -> float:
         """Return the standard deviation of d for a pair with ``rounds`` rounds."""
         return math.sqrt(2 * (self.s_life**2 + median_variance(rounds) * self.s_round**2))
-
-
-def median_variance(n: int) -> float:
-    """Return the variance of the median of ``n`` normal values of variance 1."""
-    return MEDIAN_VARIANCE.get(n, math.pi / 2) / n
 
 
 def spread(pairs: Sequence[Sequence[float]]) -> Spread:
@@ -85,8 +89,9 @@ class RuleValidation:
 
 
 def verify(
-    pairs: Sequence[Sequence[float]], rule: Rule, comparisons: int = DRAWS, seed: int = 0
-) -> RuleValidation:
+    pairs: Sequence[Sequence[float]], rule: Rule, prior: VariancePrior | None = None,
+    comparisons: int = DRAWS, seed: int = 0,
+) -> RuleValidation:  # fmt: skip
     """Regroup A/A pairs into comparisons; ``pairs`` are the log ratios of each pair's rounds.
 
     Raises ``ValueError`` for fewer pairs than two comparisons need.
@@ -96,37 +101,33 @@ def verify(
         raise ValueError(f"{len(pairs)} pairs are too few to verify comparisons of {most}")
     generator = np.random.default_rng(seed)
     d = np.array([np.median(p) for p in pairs])
+    rounds = np.array([round_variance([p]) or 0.0 for p in pairs])
 
-    def rate(among: Floats, draws: int) -> float:
-        return float(rule.rejects_equality(_regrouped(among, draws, most, generator)).mean())
+    def rejected(order: Indices, effect: float = 0.0) -> float:
+        signs = generator.choice([-1.0, 1.0], order.shape)  # which process is the reference
+        shifted = d[order] * signs + math.log1p(effect)
+        return float(rule.rejects_equality(shifted, rounds[order], prior).mean())
 
-    resampled = [rate(generator.choice(d, d.size), 500) for _ in range(RESAMPLES)]
+    def regrouped(draws: int, among: Indices | None = None) -> Indices:
+        """Draw comparisons [draws, pairs]: pairs without replacement."""
+        order = np.argsort(generator.random((draws, d.size)), axis=1)[:, :most]
+        return order if among is None else among[order]
+
+    resampled = [
+        rejected(regrouped(500, generator.integers(0, d.size, d.size))) for _ in range(RESAMPLES)
+    ]
+    effects = (percent / 100 for percent in [*range(1, 21), *range(25, 105, 5)])
+    detectable = next((e for e in effects if rejected(regrouped(500), e) >= POWER), math.inf)
     bias = exponential(mean_interval(d.tolist()))
-    groups = d[: d.size // most * most].reshape(-1, most)
+    groups = np.arange(d.size // most * most).reshape(-1, most)
+    in_order = rule.rejects_equality(d[groups], rounds[groups], prior)
     one = [median_interval(np.exp(p).tolist(), nth) for nth, p in enumerate(pairs)]
     return RuleValidation(
-        2 * len(pairs), comparisons, rate(d, comparisons), float(np.quantile(resampled, 0.95)),
-        _detectable(d, rule, generator), float(np.mean([e.low > 1 or e.high < 1 for e in one])),
-        bias.value, bias.low, bias.high, len(groups), int(rule.rejects_equality(groups).sum()),
+        2 * len(pairs), comparisons, rejected(regrouped(comparisons)),
+        float(np.quantile(resampled, 0.95)), detectable,
+        float(np.mean([e.low > 1 or e.high < 1 for e in one])),
+        bias.value, bias.low, bias.high, len(groups), int(in_order.sum()),
     )  # fmt: skip
-
-
-def _regrouped(d: Floats, draws: int, pairs: int, generator: np.random.Generator) -> Floats:
-    """Draw comparisons [draws, pairs]: pairs without replacement, with random signs.
-
-    The sign decides which process of a pair is the reference.
-    """
-    order = np.argsort(generator.random((draws, d.size)), axis=1)[:, :pairs]
-    signs = generator.choice([-1.0, 1.0], (draws, pairs))
-    return np.asarray(d[order] * signs, dtype=np.float64)
-
-
-def _detectable(d: Floats, rule: Rule, generator: np.random.Generator) -> float:
-    for percent in [*range(1, 21), *range(25, 105, 5)]:
-        shifted = _regrouped(d, 500, rule.looks[-1], generator) + math.log1p(percent / 100)
-        if rule.rejects_equality(shifted).mean() >= 0.8:
-            return percent / 100
-    return math.inf
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,24 @@ class Calibration:
         except ValidationError as error:
             first = error.errors()[0]
             raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def prior(known: Sequence[Calibration], device: str) -> VariancePrior | None:
+    """Return the prior of a device type: of this machine's calibrations if they suffice.
+
+    Otherwise that of gnnbench's reference runs; None for a device type without any.
+    """
+    own = [
+        PairVariance(
+            c.spreads[key].of_pair(c.rounds) ** 2, c.lives // 2 - 1,
+            2 * median_variance(c.rounds) * c.spreads[key].s_round ** 2, c.name,
+        )
+        for c in known if c.device == device
+        for key in c.spreads if key == primary_metric.of(c.until).key
+    ]  # fmt: skip
+    if len(own) >= MIN_VARIANCES:
+        return fit(own, "calibrations of this machine")
+    return committed().get(device)
 
 
 def best(known: Sequence[Calibration], cell: Cell, threads: int) -> Calibration | None:

@@ -1,10 +1,11 @@
-"""Verdicts on ratios: Student's t over pairs of fresh processes, with few interim analyses.
+"""Verdicts on ratios: a moderated t over pairs of fresh processes, with few interim analyses.
 
 The unit is a pair: two fresh processes that alternate rounds. A pair gives one number, d, the
 median over its rounds of log(reference / system). Rounds of a pair share two processes, with their
-memory layouts and threads, and are correlated; only pairs are independent samples. A test after
-every pair would often find a difference between equal systems. Therefore the interim analyses are
-few and fixed beforehand, and share the error probability (Bonferroni).
+memory layouts and threads, and are correlated; only pairs are independent samples. Few pairs say
+little of their own variance, so it is moderated by a prior (``variance_prior``). A test after every
+pair would often find a difference between equal systems. Therefore the interim analyses are few and
+fixed beforehand, and share the error probability (Bonferroni).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
 
-from gnnbench.statistics.estimates import Estimate, exponential, mean_interval, t_quantile
+from gnnbench.statistics.estimates import NOTHING, Estimate, exponential, t_quantile
+from gnnbench.statistics.variance_prior import VariancePrior, median_variance
 
-MIN_PAIRS = 5  # for a verdict; intervals of fewer pairs are too wide
+MIN_PAIRS = 3  # for a verdict; fewer cannot show that a difference is repeated
 POWER = 0.8
 MOST_NEEDED = 1000
 MOST_ROUNDS = 12
@@ -41,6 +44,8 @@ class Judgement:
     ``pairs_needed`` for an unclear ratio: pairs of this spread that a verdict needs, else None
     ``noise_floor``  95 % bound of |ratio - 1| for equal systems with this spread and these pairs
     ``detectable``   smallest difference that gets a verdict in 80 % of comparisons
+    ``p_value``      probability of a ratio this far beyond the margin if the true one is within it,
+                     for all interim analyses together; NaN without an interval
     """
 
     ratio: Estimate
@@ -49,6 +54,42 @@ class Judgement:
     pairs_needed: int | None
     noise_floor: float
     detectable: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean of d over ``n`` pairs, and its standard error with ``degrees`` degrees of freedom."""
+
+    mean: float
+    error: float
+    degrees: float
+    n: int
+
+    def interval(self, level: float) -> Estimate:
+        """Return the interval of the mean at a confidence level."""
+        half = t_quantile(level, self.degrees) * self.error
+        return Estimate(self.mean, self.mean - half, self.mean + half, self.n)
+
+
+def spread_of(trials: Sequence[Sequence[float]], prior: VariancePrior | None = None) -> Spread:
+    """Return the spread of at least two pairs; ``trials`` are the log ratios of their rounds.
+
+    The prior needs the noise of the rounds. Without it, or without two rounds in a pair, the
+    variance of d alone counts (Student's t).
+    """
+    d = [float(np.median(trial)) for trial in trials]
+    variance, degrees = float(np.var(d, ddof=1)), float(len(d) - 1)
+    if prior is not None and (rounds := round_variance(trials)) is not None:
+        moderated = prior.moderate(np.asarray(variance), len(d) - 1, np.asarray(rounds))
+        variance, degrees = float(moderated[0]), float(moderated[1])
+    return Spread(float(np.mean(d)), math.sqrt(variance / len(d)), degrees, len(d))
+
+
+def round_variance(trials: Sequence[Sequence[float]]) -> float | None:
+    """Return the variance of d that the noise of the rounds explains; None without two rounds."""
+    each = [np.var(t, ddof=1) * median_variance(len(t)) for t in trials if len(t) > 1]
+    return float(np.mean(each)) if each else None
 
 
 @dataclass(frozen=True)
@@ -62,7 +103,7 @@ class Rule:
     all analyses together.
     """
 
-    looks: tuple[int, ...] = (5, 10)
+    looks: tuple[int, ...] = (3, 5, 10)
     margin: float = 0.01
     same: float = 0.03
     target_half_width: float = 0.03
@@ -78,24 +119,41 @@ class Rule:
         """Whether it has enough pairs for a verdict."""
         return self.looks[-1] >= MIN_PAIRS
 
-    def judge(self, d: Sequence[float], sd_pair: float | None = None) -> Judgement:
-        """Judge pairs by their ``d``. ``sd_pair``: a better estimate of their spread, if known."""
-        n = len(d)
-        estimate = mean_interval(d, self.level)
+    def judge(
+        self, trials: Sequence[Sequence[float]], prior: VariancePrior | None = None,
+        sd_pair: float | None = None,
+    ) -> Judgement:  # fmt: skip
+        """Judge pairs by the log ratios of their rounds.
+
+        ``prior`` moderates their variance. ``sd_pair``: their standard deviation as the machine's
+        calibration has it, for ``noise_floor`` and ``detectable``.
+        """
+        n, nan = len(trials), math.nan
         if n < 2:
-            nan = math.nan
-            return Judgement(exponential(estimate) if n else estimate, nan, "", None, nan, nan)
-        own = float(np.std(d, ddof=1))
-        spread = own if sd_pair is None else sd_pair
-        error = spread / math.sqrt(n)
-        power = t_quantile(2 * POWER - 1, n - 1)  # one-sided
-        reach = math.log1p(self.margin) + (t_quantile(self.level, n - 1) + power) * error
+            only = Estimate(float(np.median(trials[0])), nan, nan, 1) if n else NOTHING
+            return Judgement(exponential(only) if n else only, nan, "", None, nan, nan, nan)
+        spread = spread_of(trials, prior)
+        estimate = spread.interval(self.level)
+        error = spread.error if sd_pair is None else sd_pair / math.sqrt(n)
+        power = t_quantile(2 * POWER - 1, spread.degrees)  # one-sided
+        reach = math.log1p(self.margin) + (t_quantile(self.level, spread.degrees) + power) * error
         verdict = self.classify(estimate) if n >= max(MIN_PAIRS, self.looks[0]) else ""
         return Judgement(
-            exponential(estimate), own, verdict,
-            self._needed(estimate.value, own, n) if verdict == "unclear" else None,
-            math.expm1(t_quantile(0.95, n - 1) * error), math.expm1(reach),
+            exponential(estimate), float(np.std([np.median(t) for t in trials], ddof=1)), verdict,
+            self._needed(spread) if verdict == "unclear" else None,
+            math.expm1(t_quantile(0.95, spread.degrees) * error), math.expm1(reach),
+            self.p_value(spread),
         )  # fmt: skip
+
+    def p_value(self, spread: Spread) -> float:
+        """Return the two-sided p-value of a ratio within the margin, over all analyses."""
+        beyond = abs(spread.mean) - math.log1p(self.margin)
+        if beyond <= 0:
+            return 1.0
+        if spread.error == 0:
+            return 0.0
+        tail = float(stdtr(spread.degrees, -beyond / spread.error))
+        return min(2 * tail * len(self.looks), 1.0)
 
     def classify(self, estimate: Estimate) -> str:
         """Return the verdict for an interval of a ratio's logarithm."""
@@ -106,51 +164,106 @@ class Rule:
             return "slower"
         return "same" if -same <= estimate.low and estimate.high <= same else "unclear"
 
-    def _needed(self, middle: float, spread: float, n: int) -> int | None:
+    def _needed(self, spread: Spread) -> int | None:
         """Return the number of pairs after which the interval allows a verdict."""
-        off = abs(middle)
+        off = abs(spread.mean)
         room = max(off - math.log1p(self.margin), math.log1p(self.same) - off)
-        for more in range(n + 1, MOST_NEEDED + 1):
-            if t_quantile(self.level, more - 1) * spread / math.sqrt(more) <= room:
+        sd = spread.error * math.sqrt(spread.n)
+        for more in range(spread.n + 1, MOST_NEEDED + 1):
+            degrees = spread.degrees + more - spread.n
+            if t_quantile(self.level, degrees) * sd / math.sqrt(more) <= room:
                 return more
         return None
 
     def stop(
-        self, d: Sequence[float], elapsed_s: float = 0.0, pair_s: float = 0.0,
-        budget_s: float = math.inf, compares: bool = True,
+        self, trials: Sequence[Sequence[float]], prior: VariancePrior | None = None,
+        elapsed_s: float = 0.0, pair_s: float = 0.0, budget_s: float = math.inf,
+        compares: bool = True,
     ) -> str:  # fmt: skip
         """Return why measuring stops: ``called``, ``precise``, ``pairs`` (all), ``budget`` or "".
 
-        ``pair_s`` is the duration of another pair. ``compares``: ``d`` are ratios, not times.
+        ``pair_s`` is the duration of another pair. ``compares``: ``trials`` are log ratios, not
+        logarithms of times.
         """
-        n = len(d)
-        if n in self.looks:
-            judgement = self.judge(d)
-            if compares and judgement.verdict in ("faster", "slower"):
+        n = len(trials)
+        if n in self.looks and n > 1:
+            estimate = spread_of(trials, prior).interval(self.level)
+            decided = self.classify(estimate) in ("faster", "slower")
+            if compares and n >= MIN_PAIRS and decided:
                 return "called"
-            ratio = judgement.ratio
-            half = math.log(ratio.high / ratio.low) / 2 if n > 1 else math.inf
-            if half <= math.log1p(self.target_half_width):
+            if (estimate.high - estimate.low) / 2 <= math.log1p(self.target_half_width):
                 return "precise"
         if n >= self.looks[-1]:
             return "pairs"
         return "budget" if n > 1 and elapsed_s + pair_s > budget_s else ""
 
-    def rejects_equality(self, d: Floats) -> npt.NDArray[np.bool_]:
-        """Return which comparisons end as ``faster`` or ``slower``; ``d`` [comparisons, pairs].
+    def rejects_equality(
+        self, d: Floats, rounds: Floats | None = None, prior: VariancePrior | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """Return which comparisons end as ``faster`` or ``slower``; arguments as of `ends`."""
+        return self.ends(d, rounds, prior).rejected
 
-        Vectorised form of :meth:`stop` and :meth:`classify`: change them together.
+    def ends(
+        self, d: Floats, rounds: Floats | None = None, prior: VariancePrior | None = None
+    ) -> Ends:
+        """Return how comparisons end.
+
+        ``d`` and ``rounds`` [comparisons, pairs]: values of pairs, and the variance of each that
+        the noise of its rounds explains (:func:`round_variance`). Vectorised form of :meth:`stop`
+        and :meth:`classify`: change them together.
         """
-        rejected = np.zeros(len(d), dtype=bool)
-        active = np.ones(len(d), dtype=bool)
+        size = len(d)
+        ends = Ends(np.zeros(size, bool), np.zeros(size), np.zeros(size), np.zeros(size, int))
+        active = np.ones(size, dtype=bool)
         for look in self.looks:
-            first = d[:, :look]
-            half = t_quantile(self.level, look - 1) * first.std(axis=1, ddof=1) / math.sqrt(look)
-            clear = np.abs(first.mean(axis=1)) - half > math.log1p(self.margin)
+            middle, error, degrees = spreads(d[:, :look], rounds, prior)
+            half = stdtrit(degrees, (1 + self.level) / 2) * error
+            clear = np.abs(middle) - half > math.log1p(self.margin)
             clear &= look >= MIN_PAIRS
-            rejected |= active & clear
+            ends.rejected[active & clear] = True
+            ends.middle[active], ends.half[active], ends.pairs[active] = (
+                middle[active], half[active], look,
+            )  # fmt: skip
             active &= ~clear & (half > math.log1p(self.target_half_width))
-        return rejected
+        return ends
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for as many tests (Holm, Scand. J. Stat. 6 (1979)).
+
+    The probability that any of the adjusted ones is below a level by chance is at most that level.
+    """
+    order = sorted(range(len(p_values)), key=lambda nth: p_values[nth])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, nth in enumerate(order):
+        largest = max(largest, min(p_values[nth] * (len(p_values) - rank), 1.0))
+        adjusted[nth] = largest
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How comparisons end: each field has one element per comparison.
+
+    ``rejected``: faster or slower. ``middle``, ``half``: mean of d and half of its interval at the
+    last analysis, which had ``pairs`` pairs.
+    """
+
+    rejected: npt.NDArray[np.bool_]
+    middle: Floats
+    half: Floats
+    pairs: npt.NDArray[np.int_]
+
+
+def spreads(
+    d: Floats, rounds: Floats | None, prior: VariancePrior | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return means, standard errors and degrees of freedom of comparisons: ``spread_of`` by row."""
+    n = d.shape[1]
+    variance, degrees = d.var(axis=1, ddof=1), np.full(len(d), n - 1.0)
+    if prior is not None and rounds is not None:
+        variance, degrees = prior.moderate(variance, n - 1, rounds[:, :n].mean(axis=1))
+    return d.mean(axis=1), np.sqrt(variance / n), degrees
 
 
 def even_rounds(process_s: float, round_s: float, s_life: float, s_round: float) -> int:

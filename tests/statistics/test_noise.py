@@ -10,6 +10,7 @@ from gnnbench.core.errors import DataError
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration, Spread
 from gnnbench.statistics.stopping_rule import Rule
+from gnnbench.statistics.variance_prior import VariancePrior, committed
 
 
 def lives(pairs, s_life, s_round, rounds=8, seed=3):
@@ -50,6 +51,9 @@ def test_equals_verify_and_what_is_no_equal_does_not():
     # A rule that looks after every pair from the second on, without sharing the error.
     eager = Rule(looks=(5, 6, 7, 8, 9, 10), margin=0.0, alpha=0.05 * 6)
     assert noise.verify(lives(100, 0.02, 0.02), eager).rate > 0.05
+    # A prior that expects far too little noise makes false verdicts; the check shows them.
+    naive = VariancePrior(200.0, math.log(1e-8), 0.0, 20)
+    assert noise.verify(lives(100, 0.02, 0.02), Rule(margin=0.0), naive).rate > quiet.rate
 
 
 def test_too_few_lives_verify_nothing():
@@ -88,6 +92,20 @@ def test_a_cell_takes_the_nearest_of_its_device_and_threads(calibration):
     assert noise.best([calibration], cell, 2) == calibration
     assert noise.best([calibration], cell, 4) is None
     assert noise.best([replace(calibration, device="cuda")], cell, 2) is None
+
+
+def test_prior_is_of_the_machine_once_it_has_enough_calibrations(calibration):
+    assert noise.prior([calibration] * 9, "cpu") == committed()["cpu"]
+    varied = [
+        replace(
+            calibration, dataset=str(n), spreads={"wall_s": Spread(0.01 * n, 0.01 * (n % 3 + 1))}
+        )
+        for n in range(1, 13)
+    ]
+    own = noise.prior(varied, "cpu")
+    assert own.variances == 12 and own.source == "calibrations of this machine"
+    assert noise.prior(varied, "cuda") == committed()["cuda"]
+    assert noise.prior(varied, "tpu") is None
 
 
 def test_a_floor_is_of_the_very_cell(calibration):

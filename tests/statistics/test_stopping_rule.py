@@ -1,4 +1,4 @@
-"""The rule by which two systems are called different, held against simulated noise."""
+"""The verdict rule: by hand, by properties, and under simulated noise."""
 
 import math
 
@@ -7,108 +7,142 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gnnbench.statistics import simulation
 from gnnbench.statistics.estimates import median_interval
-from gnnbench.statistics.stopping_rule import MIN_PAIRS, Rule, even_rounds, fitting_rounds
+from gnnbench.statistics.stopping_rule import (
+    MIN_PAIRS,
+    Rule,
+    even_rounds,
+    fitting_rounds,
+    round_variance,
+    spread_of,
+)
+from gnnbench.statistics.variance_prior import VariancePrior, committed
 
-COMPARISONS = 2000
-PAIRS = 10
-ROUNDS = 6
-
-
-def lives(kind, size, generator, spread=0.03):
-    """Levels of lives, as logarithms: what differs between two processes of one system."""
-    if kind == "normal":
-        return spread * generator.standard_normal(size)
-    if kind == "bimodal":  # a layout of memory that some lives get
-        return spread * generator.choice([-1.0, 1.0], size)
-    if kind == "heavy":
-        return spread / 2 * generator.standard_t(2, size)
-    slow = generator.random(size) < 0.1  # spiky: now and then a neighbour
-    return np.where(slow, 8 * spread, 0.2 * spread * generator.standard_normal(size))
+PRIOR = VariancePrior(degrees=4.0, intercept=math.log(0.01**2), slope=0.0, variances=20)
 
 
-KINDS = ("normal", "bimodal", "heavy", "spiky")
+def pairs_of(*values, noise=0.0):
+    """Pairs of two rounds with these values."""
+    return [[value - noise, value + noise] for value in values]
 
 
-def pairs(kind, comparisons, generator, effect=0.0, spread=0.03, noise=0.05):
-    """Rounds [comparisons, pairs, rounds] of log ratios, with noise of their own."""
-    shape = (comparisons, PAIRS)
-    levels = lives(kind, shape, generator, spread) - lives(kind, shape, generator, spread)
-    rounds = noise * generator.standard_normal((*shape, ROUNDS))
-    return levels[..., None] + rounds + math.log1p(effect)
+@pytest.mark.parametrize("device", simulation.DEVICES)
+@pytest.mark.parametrize("kind", sorted(simulation.KINDS.keys() - {"dependent", "correlated"}))
+def test_simulated_error_rate_and_coverage(kind, device):
+    noise, generator = simulation.DEVICES[device], np.random.default_rng(7)
+    rates = simulation.characteristics(
+        Rule(), committed()[device], *simulation.draw(kind, noise, 4000, generator)
+    )
+    assert rates["false"] <= 0.05
+    assert rates["coverage"] >= 0.91 and rates["noisiest"] >= 0.91
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("spread", [0.005, 0.03, 0.1])
-def test_equals_are_called_different_in_at_most_one_of_twenty(kind, spread):
+def test_prior_increases_the_power_of_three_pairs():
     generator = np.random.default_rng(7)
-    d = np.median(pairs(kind, COMPARISONS, generator, spread=spread), axis=2)
-    assert Rule().rejects_equality(d).mean() <= 0.05
+    sample = simulation.draw("normal", simulation.DEVICES["cpu"], 4000, generator)
+    student = simulation.characteristics(Rule(looks=(3,)), None, *sample)
+    moderated = simulation.characteristics(Rule(looks=(3,)), committed()["cpu"], *sample)
+    assert moderated["power_10"] > 1.4 * student["power_10"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_rule_of_version_1_fails_that(kind):
-    """One pair of processes, a percentile bootstrap of the median over its rounds."""
+def test_dependent_pairs_break_the_rule():
+    """The simulation can show a failure."""
     generator = np.random.default_rng(7)
-    found = [median_interval(one) for one in np.exp(pairs(kind, 200, generator)[:, 0])]
-    assert np.mean([e.low > 1 or e.high < 1 for e in found]) > 0.1
+    sample = simulation.draw("dependent", simulation.DEVICES["cuda"], 4000, generator)
+    assert simulation.characteristics(Rule(), committed()["cuda"], *sample)["false"] > 0.1
 
 
-@pytest.mark.parametrize("kind,effect,power", [
-    ("normal", 0.05, 0.9), ("bimodal", 0.05, 0.9), ("heavy", 0.05, 0.8), ("spiky", 0.2, 0.5),
-])  # fmt: skip
-def test_differences_are_seen(kind, effect, power):
-    generator = np.random.default_rng(8)
-    d = np.median(pairs(kind, COMPARISONS, generator, effect, spread=0.01, noise=0.02), axis=2)
-    assert Rule().rejects_equality(d).mean() >= power
+def test_bootstrap_of_one_pair_often_rejects_equality():
+    """One pair of processes and a bootstrap over its rounds ignores the noise between processes."""
+    generator = np.random.default_rng(7)
+    trials = 0.03 * generator.standard_normal((200, 1)) * math.sqrt(2)
+    rounds = np.exp(trials + 0.05 * generator.standard_normal((200, 6)))
+    estimates = [median_interval(one) for one in rounds]
+    assert np.mean([e.low > 1 or e.high < 1 for e in estimates]) > 0.1
 
 
-def test_all_rows_at_once_is_the_rule_row_by_row():
+@pytest.mark.parametrize("prior", [None, committed()["cuda"]])
+def test_vectorised_rule_equals_the_scalar_rule(prior):
     generator = np.random.default_rng(9)
-    d = np.median(pairs("heavy", 300, generator, 0.04), axis=2)
-    rule = Rule(looks=(5, 7, 10))
-    for row, called in zip(d, rule.rejects_equality(d), strict=True):
-        n = next(n for n in range(1, PAIRS + 1) if rule.stop(row[:n].tolist()))
-        assert (rule.judge(row[:n].tolist()).verdict in ("faster", "slower")) == called
+    trials = generator.standard_normal((300, 10, 1)) * 0.03 + 0.04
+    trials = trials + 0.02 * generator.standard_normal((300, 10, 4))
+    rule = Rule(looks=(3, 5, 7, 10))
+    d = np.median(trials, axis=2)
+    rounds = np.array([[round_variance([pair]) for pair in one] for one in trials])
+    ends = rule.ends(d, rounds, prior)
+    assert 0.05 < ends.rejected.mean() < 0.95
+    for nth, one in enumerate(trials.tolist()):
+        n = next(n for n in range(1, 11) if rule.stop(one[:n], prior))
+        judgement = rule.judge(one[:n], prior)
+        assert (judgement.verdict in ("faster", "slower")) == ends.rejected[nth]
+        assert n == ends.pairs[nth]
+        assert math.log(judgement.ratio.high) == pytest.approx(ends.middle[nth] + ends.half[nth])
 
 
 def test_verdicts_by_hand():
     rule = Rule(looks=(5,))
     steady = [0.001, -0.001, 0.0, 0.001, -0.001]
-    assert rule.judge(steady).verdict == "same"
-    assert rule.judge([d + 0.05 for d in steady]).verdict == "faster"
-    assert rule.judge([d - 0.05 for d in steady]).verdict == "slower"
-    unclear = rule.judge([0.1, -0.1, 0.05, -0.05, 0.02])
+    assert rule.judge(pairs_of(*steady)).verdict == "same"
+    assert rule.judge(pairs_of(*(d + 0.05 for d in steady))).verdict == "faster"
+    assert rule.judge(pairs_of(*(d - 0.05 for d in steady))).verdict == "slower"
+    unclear = rule.judge(pairs_of(0.1, -0.1, 0.05, -0.05, 0.02))
     assert unclear.verdict == "unclear" and 30 < unclear.pairs_needed < 90
     # t at 95 % with 4 degrees of freedom: 2.776; sd 0.001, n = 5
-    found = rule.judge(steady)
-    assert found.sd_pair == pytest.approx(0.001)
+    judgement = rule.judge(pairs_of(*steady))
+    assert judgement.sd_pair == pytest.approx(0.001)
     half = 2.776445 * 0.001 / math.sqrt(5)
-    assert found.ratio.high == pytest.approx(math.exp(half), rel=1e-6)
-    assert found.noise_floor == pytest.approx(math.expm1(half), rel=1e-6)
+    assert judgement.ratio.high == pytest.approx(math.exp(half), rel=1e-6)
+    assert judgement.noise_floor == pytest.approx(math.expm1(half), rel=1e-6)
+
+
+def test_moderated_interval_by_hand():
+    """sd 0.01 is what the prior expects: the posterior has the same, with almost 4 + 1 degrees."""
+    trials = pairs_of(0.2 - 0.01 / math.sqrt(2), 0.2 + 0.01 / math.sqrt(2), noise=0.001)
+    spread = spread_of(trials, PRIOR)
+    tail = 0.3739  # of F(1, 4) above 1; below 0.4, so the prior counts 0.3739 / 0.4 of its degrees
+    assert spread.degrees == pytest.approx(1 + 4 * tail / 0.4, rel=1e-3)
+    assert spread.error == pytest.approx(0.01 / math.sqrt(2))
+    assert spread_of(trials).degrees == 1
+
+
+def test_prior_needs_the_noise_of_rounds():
+    single = [[0.1], [0.2], [0.3]]
+    assert spread_of(single, PRIOR) == spread_of(single)
+
+
+def test_p_value_is_below_alpha_exactly_for_a_verdict():
+    rule = Rule(looks=(3,))
+    generator = np.random.default_rng(5)
+    for effect in generator.uniform(-0.1, 0.1, 200):
+        trials = (effect + 0.02 * generator.standard_normal((3, 4))).tolist()
+        judgement = rule.judge(trials, PRIOR)
+        assert (judgement.p_value <= rule.alpha) == (judgement.verdict in ("faster", "slower"))
 
 
 def test_too_few_pairs_give_no_verdict():
-    clear = [0.5, 0.501, 0.499, 0.5]
-    assert Rule(looks=(2,)).judge(clear).verdict == ""
+    clear = pairs_of(0.5, 0.501, 0.499, 0.5)
+    assert Rule(looks=(2,)).judge(clear[:2], PRIOR).verdict == ""
     assert not Rule(looks=(2,)).gives_verdicts
+    assert Rule(looks=(2,)).stop(clear[:2]) in ("precise", "pairs")
     assert Rule(looks=(5, 10)).judge(clear).verdict == ""
-    assert Rule(looks=(6,)).judge([*clear, 0.5]).verdict == ""
-    assert Rule().judge([]).verdict == Rule().judge([0.1]).verdict == ""
-    assert MIN_PAIRS == 5
+    assert Rule(looks=(6,)).judge([*clear, *pairs_of(0.5)]).verdict == ""
+    assert Rule().judge([]).verdict == Rule().judge(pairs_of(0.1)).verdict == ""
+    assert MIN_PAIRS == 3
 
 
-def test_a_small_difference_is_called_by_nobody():
-    inside = [0.009, 0.0091, 0.0089, 0.009, 0.009]
+def test_difference_within_the_margin_is_same():
+    inside = pairs_of(0.009, 0.0091, 0.0089, 0.009, 0.009)
     assert Rule().judge(inside).verdict == "same"
     assert Rule(margin=0.005).judge(inside).verdict == "faster"
 
 
 def test_reasons_to_stop():
     rule = Rule(looks=(5, 10))
-    steady, wild = [0.0] * 5, [0.5, -0.5] * 5
-    assert rule.stop([0.3, 0.31, 0.29, 0.3]) == ""  # clear, but not yet looked at
-    assert rule.stop([0.3, 0.31, 0.29, 0.3, 0.3]) == "called"
+    steady, wild = pairs_of(*[0.0] * 5), pairs_of(*[0.5, -0.5] * 5)
+    clear = pairs_of(0.3, 0.31, 0.29, 0.3, 0.3)
+    assert rule.stop(clear[:4]) == ""  # clear, before the first analysis
+    assert rule.stop(clear) == "called"
     assert rule.stop(steady) == "precise"
     assert rule.stop(wild[:5]) == ""
     assert rule.stop(wild[:7]) == ""
@@ -116,27 +150,31 @@ def test_reasons_to_stop():
     assert rule.stop(wild[:6], elapsed_s=9, pair_s=2, budget_s=10) == "budget"
     assert rule.stop(wild[:6], elapsed_s=7, pair_s=2, budget_s=10) == ""
     assert rule.stop([], elapsed_s=99, budget_s=10) == ""  # one pair at least
-    # Times of a system alone are compared with nothing.
-    assert rule.stop([3.0, 3.1, 2.9, 3.0, 3.0], compares=False) == ""
-    assert rule.stop([3.0] * 5, compares=False) == "precise"
+    # Times of a system alone have no verdict.
+    assert rule.stop(pairs_of(3.0, 3.1, 2.9, 3.0, 3.0), compares=False) == ""
+    assert rule.stop(pairs_of(*[3.0] * 5), compares=False) == "precise"
 
 
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=12))
-def test_seen_from_the_other_side_it_is_the_same(d):
+ROUNDS = st.lists(st.floats(-1, 1), min_size=2, max_size=6)
+
+
+@given(st.lists(ROUNDS, min_size=2, max_size=12), st.sampled_from([None, PRIOR]))
+def test_swapped_sides_give_the_opposite_verdict(trials, prior):
     rule = Rule()
-    here, there = rule.judge(d), rule.judge([-x for x in d])
-    other = {"faster": "slower", "slower": "faster"}
-    assert there.verdict == other.get(here.verdict, here.verdict)
-    assert here.ratio.value * there.ratio.value == pytest.approx(1)
-    assert here.ratio.low * there.ratio.high == pytest.approx(1)
+    one = rule.judge(trials, prior)
+    swapped = rule.judge([[-r for r in trial] for trial in trials], prior)
+    opposite = {"faster": "slower", "slower": "faster"}
+    assert swapped.verdict == opposite.get(one.verdict, one.verdict)
+    assert one.ratio.value * swapped.ratio.value == pytest.approx(1)
+    assert one.ratio.low * swapped.ratio.high == pytest.approx(1)
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=5, max_size=5))
-def test_more_looks_never_call_sooner(d):
-    """The error is shared: at a look that all have, more looks call no more."""
+def test_more_analyses_never_decide_sooner(d):
+    """The error is shared: at an analysis that all have, more analyses reject no more."""
     once, often = Rule(looks=(5,)), Rule(looks=(5, 10, 20))
-    if often.judge(d).verdict in ("faster", "slower"):
-        assert once.judge(d).verdict == often.judge(d).verdict
+    if often.judge(pairs_of(*d)).verdict in ("faster", "slower"):
+        assert once.judge(pairs_of(*d)).verdict == often.judge(pairs_of(*d)).verdict
 
 
 @pytest.mark.parametrize("life,one,s_life,s_round,rounds", [

@@ -15,6 +15,7 @@ from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.reliability import verdict
 from gnnbench.core.cell import PHASES
 from gnnbench.core.units import plural, times
 from gnnbench.schema import CellRow
@@ -163,8 +164,10 @@ def _caption(row: CellRow, cut: bool) -> str:
         words.append("different work")
     elif row["ratio"] is not None:
         # Bars are not from alternating runs: only the ratio's interval compares two of them.
-        words.append(times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]))
-        words.append(row["verdict"] or "")
+        words.append(
+            times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"], row.get("pairs"))
+        )
+        words.append(verdict(row))
         words.append("equivalent" if row["work_class"] == "equivalent" else "")
     return ", ".join(filter(None, words))
 

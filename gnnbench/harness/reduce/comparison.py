@@ -12,6 +12,7 @@ from gnnbench.measure import machine
 from gnnbench.schema import RatioColumns
 from gnnbench.statistics import noise, primary_metric
 from gnnbench.statistics.estimates import Estimate, exponential, geometric_interval, mean_interval
+from gnnbench.statistics.stopping_rule import holm
 
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Measure
@@ -85,34 +86,36 @@ def compared(
 ) -> RatioColumns:
     """The columns of a comparison by ``value``, by default the primary metric.
 
+    The prior of variances was fitted to primary metrics and applies to these alone.
     There is no verdict if the comparison is not finished, a side is not steady, or a trial that
     counts is unreliable, or the comparison ``doubtful`` for another reason.
     """
     rounds = round_logs(journal, pair, value)
-    d = [statistics.median(trial) for trial in rounds]
     system = pair.system
     calibration = noise.exact(calibrations, system, machine.resolve_threads(system.threads))
     spread = None
-    if calibration is not None and len(d) > 1:
+    if calibration is not None and len(rounds) > 1:
         spread = calibration.spreads.get(primary_metric.of(system.until).key)
     per_trial = statistics.mean(len(trial) for trial in rounds) if rounds else 0
     sd_pair = None if spread is None else spread.of_pair(max(round(per_trial), 1))
-    judgement = measure.rule.judge(d, sd_pair)
+    prior = noise.prior(calibrations, system.device) if value is None else None
+    judgement = measure.rule.judge(rounds, prior, sd_pair)
     within = [statistics.variance(trial) for trial in rounds if len(trial) > 1]
     doubtful = doubtful or bool(journal.pair_doubts(pair.id)) or not steady(journal, pair, measure)
     columns = RatioColumns(
         ratio=number(judgement.ratio.value),
         ratio_ci_low=number(judgement.ratio.low),
         ratio_ci_high=number(judgement.ratio.high),
-        pairs=len(d),
+        pairs=len(rounds),
         rounds=sum(map(len, rounds)),
         sd_pair=number(judgement.sd_pair),
         sd_round=math.sqrt(statistics.mean(within)) if within else None,
         noise_floor=number(judgement.noise_floor),
-        floor_from=_floor_source(calibration if spread else None, len(d)),
+        floor_from=_floor_source(calibration if spread else None, len(rounds)),
         detectable=number(judgement.detectable),
         pairs_needed=judgement.pairs_needed,
         verdict=judgement.verdict,
+        p_value=number(judgement.p_value) if judgement.verdict else None,
     )
     return without_verdict(columns) if doubtful or pair.id not in journal.done else columns
 
@@ -126,7 +129,15 @@ def _floor_source(calibration: Calibration | None, pairs: int) -> str:
 
 def without_verdict(columns: RatioColumns) -> RatioColumns:
     """The columns of a comparison without a verdict."""
-    return dataclasses.replace(columns, pairs_needed=None, verdict="")
+    return dataclasses.replace(columns, pairs_needed=None, verdict="", p_value=None)
+
+
+def adjust_p_values(rows: Sequence[RatioColumns], ids: Sequence[str]) -> None:
+    """Set ``p_adjusted`` of a table's rows; rows of one id are one comparison."""
+    p_values = {i: r.p_value for i, r in zip(ids, rows, strict=True) if r.p_value is not None}
+    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    for i, row in zip(ids, rows, strict=True):
+        row.p_adjusted = adjusted.get(i)
 
 
 def number(value: float) -> float | None:

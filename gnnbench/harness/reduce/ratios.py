@@ -85,11 +85,12 @@ def _row(
     work = work_class(*(journal.reports[c.id]["check"] for c in cells))
     metric = primary_metric.of(b.until)
 
-    def value(sample: Record) -> float:
-        edges = max(sample["sampled_edges"], 1) if work == "different" else 1
-        return metric.value(sample) / edges
+    def per_edge(sample: Record) -> float:
+        return metric.value(sample) / max(sample["sampled_edges"], 1)
 
-    columns = compared(journal, pair, measure, calibrations, value)
+    columns = compared(
+        journal, pair, measure, calibrations, per_edge if work == "different" else None
+    )
     doubts = [*journal.pair_doubts(pair.id)]
     doubts += [f"{c.who}: {text}" for c in cells for text in own_doubts(c, pair, journal)]
     if not steady(journal, pair, measure):

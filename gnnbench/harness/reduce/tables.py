@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnbench.harness.reduce.cells import cell_rows
+from gnnbench.harness.reduce.comparison import adjust_p_values
 from gnnbench.harness.reduce.convergence import convergence_rows, learning_rows
 from gnnbench.harness.reduce.profiles import curve_rows, kernel_rows, sample_rows, stage_rows
 from gnnbench.harness.reduce.ratios import ratio_rows
@@ -36,11 +37,14 @@ def write_tables(
     """
     cells, metrics = cell_rows(plan, journal, experiment.measure, calibrations)
     metrics += learning_rows(plan, journal, experiment.accuracy)
+    ratios = ratio_rows(plan, journal, experiment, calibrations)
+    adjust_p_values(cells, [row.id for row in cells])
+    adjust_p_values(ratios, [row.pair for row in ratios])
     tables: Mapping[str, Sequence[Record]] = {
         "cells.csv": cells,
         "metrics.csv": metrics,
         "samples.csv": sample_rows(journal),
-        "ratios.csv": ratio_rows(plan, journal, experiment, calibrations),
+        "ratios.csv": ratios,
         "stages.csv": stage_rows(plan, journal),
         "kernels.csv": kernel_rows(plan, journal),
         "curves.csv": curve_rows(plan, journal),
