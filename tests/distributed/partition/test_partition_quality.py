@@ -23,7 +23,7 @@ def test_a_cut_is_counted_piece_by_piece(monkeypatch, small_graph):
     dst = torch.repeat_interleave(torch.arange(small_graph.num_nodes), small_graph.indptr.diff())
     cut = int((owners[dst] != owners[small_graph.indices.long()]).sum())
     assert Quality.of(small_graph, made).cut == cut
-    monkeypatch.setattr("gnnbench.distributed.partition.quality.PIECE", 7)
+    monkeypatch.setattr("gnnbench.distributed.partition.quality.CHUNK_NODES", 7)
     assert Quality.of(small_graph, made).cut == cut
 
 

@@ -126,7 +126,7 @@ def test_a_partition_of_another_graph_is_refused(graph):
     (folder / "partition.json").write_text(json.dumps({**meta, "graph": "0" * 64}))
     with pytest.raises(DataError, match="is of another graph"):
         load(graph, 2, "random", 11)
-    with pytest.raises(UsageError, match="save it beside the graph that it was made of"):
+    with pytest.raises(UsageError, match="save it with the graph that it was made of"):
         save(graph, partition(graph_of([[], []]), 2, "random"))
 
 

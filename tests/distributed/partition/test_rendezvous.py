@@ -59,7 +59,7 @@ def test_ranks_that_differ_are_refused_with_a_sentence(place):
 
 
 def test_who_does_not_come_is_not_waited_for_longer_than_said(place):
-    told = re.escape("rank 0 of 2 lost the others (they meet at 127.0.0.1:")
+    told = re.escape("rank 0 of 2 lost the others (rendezvous at 127.0.0.1:")
     with (
         pytest.raises(CellsFailedError, match=told + r"\d+\): .* did not answer for 1 s"),
         rendezvous.meeting({}, timeout=1.0),
@@ -236,4 +236,4 @@ def test_killed_rank_is_reported_by_the_others(place):
     errors = [rank.communicate(timeout=120)[1] for rank in ranks]
     assert ranks[1].returncode == -signal.SIGKILL, errors[1]
     assert ranks[0].returncode == CellsFailedError.exit_code, errors[0]
-    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in errors[0]
+    assert "gnnbench: rank 0 of 2 lost the others (rendezvous at 127.0.0.1:" in errors[0]
