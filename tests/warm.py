@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import importlib
 import inspect
 import json
@@ -31,13 +32,16 @@ MOST = 1 << 18  # bytes of a request
 HIGH = 512  # above the descriptors that a process is to have
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
 ADOPTED_S = 30.0
-# Imported before the fork: most of what a worker imports for a recipe on the CPU.
+# Imported before the fork: most modules of a worker or a rank on the CPU. DDP imports dynamo.
 IMPORTED = (
-    "gnnbench.datasets.graph", "gnnbench.distributed.producer_consumer", "gnnbench.features.host",
+    "gnnbench.datasets.graph", "gnnbench.datasets.prepare",
+    "gnnbench.distributed.partition.example", "gnnbench.distributed.partition.ranks",
+    "gnnbench.distributed.partition.rendezvous", "gnnbench.distributed.partition.train",
+    "gnnbench.distributed.producer_consumer", "gnnbench.features.host",
     "gnnbench.harness.worker_commands", "gnnbench.harness.worker_datasets",
     "gnnbench.measure.timeline", "gnnbench.models.native", "gnnbench.pipelines.training_step",
     "gnnbench.sampling.hop_by_hop", "gnnbench.systems.baseline", "gnnbench.systems.runtime.find",
-    "gnnbench.systems.runtime.runner",
+    "gnnbench.systems.runtime.runner", "gnnbench.systems.runtime.worker_rank", "torch._dynamo",
 )  # fmt: skip
 SEARCHED = os.environ.get("PYTHONPATH", "")  # of the suite itself; tests have their own
 
@@ -165,6 +169,8 @@ def import_packages() -> None:
         importlib.import_module(name)
     registry.entries.cache_clear()
     registry._installed.cache_clear()
+    gc.collect()
+    gc.freeze()  # no collection of a forked process visits what is imported here
 
 
 def run(words: Sequence[str]) -> None:

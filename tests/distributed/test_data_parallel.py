@@ -15,6 +15,7 @@ from gnnbench.core import process_activity
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import MiniBatch
+from gnnbench.distributed import rank_monitor
 from gnnbench.distributed.merge import BatchShard, RankEpoch, merge_ranks
 from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.distributed.shard_epoch import seed_shard
@@ -198,7 +199,8 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
 
 
 def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
-    monkeypatch.setattr(process_activity, "SILENCE_S", 2.0)
+    monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
+    monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
     system = own_group(2)
     assert run(system).ok
     os.kill(system.schedule.pids[0], signal.SIGSTOP)

@@ -35,8 +35,9 @@ def listening(*pids):
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Has ranks taken for hung after a second, once it is called; looks at what they leave."""
+    """Once called, ranks count as hung after a second; checks that no port stays open."""
     before = listening()
+    monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
     yield lambda: monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     assert listening() <= before
     _world.group_count = 0  # a group that was never met counts for torch, in this process alone
@@ -165,10 +166,15 @@ def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurr
     assert len(trained) < 50  # of as many batches: not when all that could be was done
 
 
-def test_a_rank_lost_while_nobody_asks_is_told_at_the_next_word(group):
+def test_rank_that_dies_between_requests_is_reported_by_the_next_one(group, monkeypatch):
+    monkeypatch.setattr(rank_monitor, "SETTLE_S", 0.2)  # then the monitor kills the others
     system = group(3)
-    os.kill(system.schedule.pids[0], signal.SIGKILL)
-    time.sleep(0.5)
+    pids = system.schedule.pids
+    os.kill(pids[0], signal.SIGKILL)
+    end = time.monotonic() + 30
+    while alive(pids[1]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive(pids[1])
     lost(system, lambda: run(system, 1), "rank 1 died by SIGKILL")
 
 

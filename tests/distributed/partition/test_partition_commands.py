@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
+from gnnbench.core import bootstrap
 from gnnbench.core.errors import UsageError
 from gnnbench.distributed.partition import __main__, command, example
 
@@ -61,11 +62,9 @@ def test_the_program_of_the_page_under_torchrun(tmp_path):
     program = tmp_path / "train_parts.py"
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     program.write_text(code)
+    torchrun = bootstrap.command(sys.executable, "torch.distributed.run")
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", str(program)),
-        ],
+        [*torchrun, "--standalone", "--nproc-per-node", "2", str(program)],
         capture_output=True,
         text=True,
         timeout=240,
