@@ -24,7 +24,7 @@ def store(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-def test_partitions_are_made_and_told(capsys):
+def test_partitions_are_made_and_printed(capsys):
     __main__.make("ogbn_arxiv~twin@0.01", parts="2,3", methods="random,contiguous")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[:2] for line in lines if line and line[0] in "23"] == [
@@ -71,9 +71,9 @@ def test_the_program_of_the_page_under_torchrun(tmp_path):
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    told = re.findall(r"rank (\d): last loss ([\d.]+), {'features': (\d+)}", done.stdout)
-    assert sorted(rank for rank, _, _ in told) == ["0", "0", "1", "1"]
-    assert len({loss for _, loss, _ in told}) == 2  # one of each epoch, the same on both ranks
+    lines = re.findall(r"rank (\d): last loss ([\d.]+), {'features': (\d+)}", done.stdout)
+    assert sorted(rank for rank, _, _ in lines) == ["0", "0", "1", "1"]
+    assert len({loss for _, loss, _ in lines}) == 2  # one of each epoch, the same on both ranks
 
 
 def test_an_error_is_one_line(capsys, monkeypatch):
