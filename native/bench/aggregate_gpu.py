@@ -1,4 +1,4 @@
-"""Times of a GPU's aggregations, each held against float64 first.
+"""Times of a GPU's aggregations, each compared with float64 first.
 
 The input block of batch 8000, 15/10/5, of an R-MAT graph of scale 21 (or as given): forward by each
 kernel, the transpose, the backward with and without it, and a layer of attention, 8 heads of 8,

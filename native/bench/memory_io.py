@@ -6,10 +6,10 @@ whose first bytes tell their number: each batch by itself (``page-ordered``), an
 fetched and batches copied out of it (``union``). For comparison, ids as they come (``naive``,
 ``aligned``), ids that are in order as they come (``ids in order``), what the last batch had not
 (``match``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
-memory and from the driver (``vmm``), which takes seconds to make; compared with a pinned copy of as
-many bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
-ordering and copying out included; medians. What was read is held against the table's first bytes.
-Exit code 1 where it differs.
+memory and from the driver (``vmm``), which takes seconds to make; also a pinned copy of as many
+bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
+ordering and copying out included; medians. The rows read are compared with the table's first bytes.
+Exit code 1 where they differ.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
