@@ -1,4 +1,4 @@
-"""Which of torch.distributed's collectives a piece of code calls."""
+"""Counts the calls of torch.distributed's collectives."""
 
 import inspect
 from collections import Counter
@@ -7,36 +7,44 @@ from types import FunctionType
 
 import torch.distributed as dist
 
-NONE = ("get_", "is_", "new_", "destroy_", "split_", "shrink_", "supports_")  # ask, or make groups
+NONE = (
+    "get_",
+    "is_",
+    "new_",
+    "destroy_",
+    "split_",
+    "shrink_",
+    "supports_",
+)  # queries, and constructors of groups
 
 
 def named():
-    """Every public function that is done by a group: collectives, and messages between two."""
-    found = []
+    """Return the names of all public functions of a group: collectives, and sends between two."""
+    results = []
     for name, one in vars(dist).items():
         if type(one) is not FunctionType or name.startswith(("_", *NONE)):
             continue
         if {"group", "p2p_op_list"} & inspect.signature(one).parameters.keys():
-            found.append(name)
-    return found
+            results.append(name)
+    return results
 
 
 @contextmanager
 def collectives():
-    """Counts of the calls made within, by name."""
-    called, right = Counter(), {name: getattr(dist, name) for name in named()}
+    """Count the calls within the block, by name."""
+    called, originals = Counter(), {name: getattr(dist, name) for name in named()}
 
-    def noting(name):
+    def counting(name):
         def call(*args, **kwargs):
             called[name] += 1
-            return right[name](*args, **kwargs)
+            return originals[name](*args, **kwargs)
 
         return call
 
-    for name in right:
-        setattr(dist, name, noting(name))
+    for name in originals:
+        setattr(dist, name, counting(name))
     try:
         yield called
     finally:
-        for name, one in right.items():
+        for name, one in originals.items():
             setattr(dist, name, one)

@@ -1,4 +1,4 @@
-"""Samplers and trainers in processes of their own, and what must not remain of them."""
+"""Systems of sampler and trainer ranks; checks that no process or memory remains."""
 
 import gc
 import threading
@@ -16,8 +16,8 @@ SMALL = {"batch_size": 30, "fanouts": (3, 2)}  # seven batches of 200 seeds, the
 
 @contextmanager
 def factored_systems(graph) -> Iterator:
-    """Makes systems by their numbers of samplers and trainers; one at a time, ended at last."""
-    gc.collect()  # batches in errors that tests before have caught
+    """Builds systems of some samplers and trainers, one at a time; closes them at the end."""
+    gc.collect()  # batches in exceptions of earlier tests
     made = []
 
     def end():
@@ -31,11 +31,11 @@ def factored_systems(graph) -> Iterator:
 
     def build(samplers=1, trainers=1, settings=None, **changes):
         end()
-        asked = {
+        all_settings = {
             "schedule": "factored", "schedule.samplers": samplers,
             "schedule.trainers": trainers, **(settings or {}),
         }  # fmt: skip
-        made.append(make(graph, settings=asked, **{**SMALL, **changes}))
+        made.append(make(graph, settings=all_settings, **{**SMALL, **changes}))
         return made[-1]
 
     yield build
@@ -43,7 +43,7 @@ def factored_systems(graph) -> Iterator:
 
 
 def shared_memory():
-    """What this process holds of memory that a queue shares."""
+    """Return this process' mappings and descriptors of a queue's shared memory."""
     maps = [m for m in Path("/proc/self/maps").read_text().splitlines() if MEMORY in m]
     links = [str(f.readlink()) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
     return maps + [link for link in links if MEMORY in link]

@@ -1,4 +1,4 @@
-"""A sampler of which one rank does, at one of its draws or when it is made, what it is told to."""
+"""A sampler that fails on one rank, at a chosen draw or in its constructor."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 from gnnbench.core import process_activity
 from gnnbench.sampling.hop_by_hop import HopByHop
 
-# "RANK DRAW WHAT", or several parted by ";" of "FANOUTS RANK DRAW WHAT"; any rank but the worker's
-# is 1, draw 0 is the making.
+# "RANK DRAW FAULT", or several "FANOUTS RANK DRAW FAULT" separated by ";". RANK is 0 for the worker
+# and 1 for all other ranks; DRAW 0 is the constructor.
 FAULT = "GNNBENCH_TEST_FAULT"
-SILENCE = "GNNBENCH_TEST_SILENCE"  # seconds, in place of those of a real run
+SILENCE = "GNNBENCH_TEST_SILENCE"  # replaces process_activity.SILENCE_S
 SAMPLER = "faulty=planted_ranks:Faulty"
 GIB = 1 << 30
 
@@ -24,32 +24,32 @@ if SILENCE in os.environ:
     process_activity.SILENCE_S = float(os.environ[SILENCE])
 
 
-def is_told(draw, fanouts):
-    """What this process is to do at a draw; "" nothing."""
-    own = '"rank": ' in sys.argv[-1]  # of what a follower is told
+def planned_fault(draw, fanouts):
+    """Return the fault of this process at a draw, or ""."""
+    is_other_rank = '"rank": ' in sys.argv[-1]  # an argument of ranks above 0
     for fault in filter(None, os.environ.get(FAULT, "").split(";")):
-        *of, rank, number, what = fault.split()
-        alike = not of or of == [",".join(map(str, fanouts))]
-        if alike and int(rank) == own and int(number) == draw:
-            return what
+        *only, rank, number, kind = fault.split()
+        applies = not only or only == [",".join(map(str, fanouts))]
+        if applies and int(rank) == is_other_rank and int(number) == draw:
+            return kind
     return ""
 
 
-def err(what):
-    if what == "killed":
+def fail(kind):
+    if kind == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif what == "stopped":
+    elif kind == "stopped":
         os.kill(os.getpid(), signal.SIGSTOP)
-    elif what == "sleeps":
+    elif kind == "sleeps":
         time.sleep(600)
-    elif what == "grows":
+    elif kind == "grows":
         torch.zeros(64 * GIB, dtype=torch.uint8)
-    elif what == "memory":
-        raise MemoryError("cannot allocate memory: planted, NCCL beside it")
+    elif kind == "memory":
+        raise MemoryError("cannot allocate memory: planted, with NCCL")
 
 
 class Faulty(HopByHop):
-    """Draws as ``hop-by-hop``."""
+    """Samples as ``hop-by-hop``, except at the planned fault."""
 
     name = "faulty"
     summary = "errs in a test"
@@ -57,9 +57,9 @@ class Faulty(HopByHop):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        err(is_told(0, self.fanouts))
+        fail(planned_fault(0, self.fanouts))
 
     def draw(self, seeds, **how):
         Faulty.draws += 1
-        err(is_told(Faulty.draws, self.fanouts))
+        fail(planned_fault(Faulty.draws, self.fanouts))
         return super().draw(seeds, **how)

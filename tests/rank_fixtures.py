@@ -6,7 +6,7 @@ from two_processes import alive
 
 
 def groups(graph):
-    """Makes systems of some ranks; one at a time, ended at last."""
+    """Builds systems of several ranks, one at a time; closes them at the end."""
     made = []
 
     def end():
@@ -17,8 +17,8 @@ def groups(graph):
 
     def build(ranks, settings=None, of=graph, **changes):
         end()
-        asked = {"schedule": "data-parallel", "schedule.ranks": ranks, **(settings or {})}
-        made.append(make(of, settings=asked, **{**SMALL, **changes}))
+        all_settings = {"schedule": "data-parallel", "schedule.ranks": ranks, **(settings or {})}
+        made.append(make(of, settings=all_settings, **{**SMALL, **changes}))
         return made[-1]
 
     yield build
@@ -27,14 +27,14 @@ def groups(graph):
 
 @pytest.fixture
 def group(small_graph, rank_pool):
-    """Makes a system of some ranks; one at a time, ended with the test."""
+    """Builds systems of several ranks, one at a time, in processes of the pool."""
     with ranks_from(rank_pool):
         yield from groups(small_graph)
 
 
 @pytest.fixture
 def own_group(small_graph):
-    """The same of processes of their own, which end with the system."""
+    """The same in new processes, which must end with the system."""
     made = []
     for build in groups(small_graph):
 

@@ -1,4 +1,4 @@
-"""Systems of several ranks that train together, and what they leave."""
+"""Trains systems of several ranks."""
 
 import torch
 
@@ -8,8 +8,8 @@ SMALL = {"batch_size": 64, "fanouts": (3, 2)}  # four batches of 200 seeds, the 
 
 
 def trained(system, epochs=3):
-    """By epoch: the loss of every batch, what was drawn, and the parameters."""
-    found = []
+    """Return of each epoch the losses of its batches, its counts and the parameters."""
+    results = []
     for epoch in range(epochs):
         timeline = Timeline.on("cpu")
         timeline.start()
@@ -20,5 +20,5 @@ def trained(system, epochs=3):
         assert report.ok, report.reason
         weights = torch.cat([p.detach().flatten() for p in system.trainer.model.parameters()])
         facts = (report.batches, report.seeds, report.sampled_edges, report.unique_nodes)
-        found.append((losses, facts, weights))
-    return found
+        results.append((losses, facts, weights))
+    return results

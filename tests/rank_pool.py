@@ -1,8 +1,7 @@
-"""Processes that are one rank after the other: a test's ranks need no new ones, which take seconds.
+"""A pool of processes that tests use as ranks again and again, since a new one takes seconds.
 
-What a process runs for a rank is ``gnnbench.systems.runtime.worker_rank``'s ``main``, whole; only
-its end
-is another: the process waits for the next rank. One that is killed is not used again.
+For each rank a process runs ``main`` of ``gnnbench.systems.runtime.worker_rank``. At its end the
+process does not exit; it waits for the next rank. A killed process is not used again.
 """
 
 import gc
@@ -17,15 +16,15 @@ from pathlib import Path
 
 from gnnbench.core import bootstrap
 
-OVER = b"over"
-PIECE = 4096
+RANK_ENDED = b"over"
+REQUEST_BYTES = 4096
 
 
 class Rank:
-    """A rank as ``subprocess.Popen`` would have it: its process' own end, or that of its work."""
+    """The ``subprocess.Popen`` of a rank; it ends with the rank's work or with the process."""
 
     def __init__(self, pool, process, line):
-        self._pool, self._process, self._line, self._over = pool, process, line, False
+        self._pool, self._process, self._line, self._has_ended = pool, process, line, False
         self.pid, self._lock = process.pid, threading.Lock()
 
     @property
@@ -33,7 +32,7 @@ class Rank:
         return self.poll()
 
     def poll(self):
-        """None while it works, 0 once it is over, else how its process has ended."""
+        """Return None while the rank works, 0 after its end, else the process' exit code."""
         return self._look(0)
 
     def wait(self, timeout=None):
@@ -46,43 +45,43 @@ class Rank:
             self._process.kill()
 
     def _look(self, timeout):
-        with self._lock:  # a watch may look, too
-            if self._over:
+        with self._lock:  # the rank monitor polls, too
+            if self._has_ended:
                 return 0
             self._line.settimeout(timeout)
             try:
-                told = self._line.recv(len(OVER))
+                message = self._line.recv(len(RANK_ENDED))
             except (TimeoutError, BlockingIOError):
                 return None
             except OSError:
-                told = b""
-            if told != OVER:
+                message = b""
+            if message != RANK_ENDED:
                 return self._process.wait()
-            self._over = True
+            self._has_ended = True
             self._pool.back(self._process, self._line)
             return 0
 
 
 class Pool:
-    """The processes, those that wait and those that work."""
+    """The processes: idle ones and working ones."""
 
     def __init__(self):
         self._idle, self._all = [], []
 
     def start(self, command, *, stdin, pass_fds):
-        """In place of ``subprocess.Popen`` for a rank's process: the same command's arguments."""
-        told = json.loads(command[-1])
+        """Start a rank in a process of the pool; the arguments of ``subprocess.Popen``."""
+        arguments = json.loads(command[-1])
         process, line = self._idle.pop() if self._idle else self._made()
-        # The process gets descriptors of its own, in this order.
-        more = told.pop("more")
-        numbers = [told["socket"], told["board"], *more.values()]
+        # The process receives duplicates of the descriptors, in this order.
+        more = arguments.pop("more")
+        numbers = [arguments["socket"], arguments["board"], *more.values()]
         assert sorted(numbers) == sorted(pass_fds)
-        words = json.dumps({"told": told, "more": list(more)}).encode()
-        socket.send_fds(line, [words], numbers)
+        request = json.dumps({"arguments": arguments, "more": list(more)}).encode()
+        socket.send_fds(line, [request], numbers)
         return Rank(self, process, line)
 
     def back(self, process, line):
-        """A process waits again."""
+        """Return a process to the pool."""
         self._idle.append((process, line))
 
     def _made(self):
@@ -106,8 +105,8 @@ class Pool:
             process.wait()
 
 
-class _Apart:
-    """A module, with one of its names another."""
+class _Replaced:
+    """A module of which some names are replaced."""
 
     def __init__(self, module, **names):
         self._module, self._names = module, names
@@ -118,28 +117,28 @@ class _Apart:
 
 @contextmanager
 def ranks_from(pool):
-    """Within, leaders take their ranks' processes from a pool."""
+    """Within the block, ranks run in processes of the pool."""
     from gnnbench.distributed import rank_processes
 
-    rank_processes.subprocess = _Apart(subprocess, Popen=pool.start)
+    rank_processes.subprocess = _Replaced(subprocess, Popen=pool.start)
     try:
         yield
     finally:
         rank_processes.subprocess = subprocess
 
 
-class _OverError(BaseException):
-    """A rank's work is over."""
+class _RankEndedError(BaseException):
+    """Raised instead of the exit of a rank's process."""
 
 
 def _serve(line):
     from gnnbench.core.heartbeat import TICK_S
     from gnnbench.systems.runtime import worker_rank
 
-    def over(code):
-        raise _OverError
+    def end_rank(code):
+        raise _RankEndedError
 
-    worker_rank.os = _Apart(os, _exit=over)
+    worker_rank.os = _Replaced(os, _exit=end_rank)
     made, first = [], worker_rank.WorkerRank.__init__
 
     def note(self, *args):
@@ -148,41 +147,41 @@ def _serve(line):
 
     worker_rank.WorkerRank.__init__ = note
 
-    class Ending(worker_rank.Pulse):
-        """One whose thread ends with the rank."""
+    class EndingPulse(worker_rank.Pulse):
+        """A heartbeat whose thread ends with the rank."""
 
         def beats(self):
-            over = self.over
+            stop = self.stop
 
             def run():
-                while not over.wait(TICK_S):
+                while not stop.wait(TICK_S):
                     self.beat()
 
             threading.Thread(target=run, daemon=True).start()
 
-    worker_rank.Pulse = Ending
-    beating = Ending.over = threading.Event()
+    worker_rank.Pulse = EndingPulse
+    stop = EndingPulse.stop = threading.Event()
     while True:
-        words, numbers, _, _ = socket.recv_fds(line, PIECE, 8)
-        if not words:
+        request, numbers, _, _ = socket.recv_fds(line, REQUEST_BYTES, 8)
+        if not request:
             return
-        asked = json.loads(words)
+        message = json.loads(request)
         connection, board, *others = numbers
-        more = dict(zip(asked["more"], others, strict=True))
-        told = {**asked["told"], "socket": connection, "board": board, "more": more}
-        sys.argv[1:] = [json.dumps(told)]
-        with suppress(_OverError):
+        more = dict(zip(message["more"], others, strict=True))
+        arguments = {**message["arguments"], "socket": connection, "board": board, "more": more}
+        sys.argv[1:] = [json.dumps(arguments)]
+        with suppress(_RankEndedError):
             worker_rank.main()
-        beating.set()
-        beating = worker_rank.Pulse.over = threading.Event()
+        stop.set()
+        stop = EndingPulse.stop = threading.Event()
         for one in made:
             if hasattr(one, "_system"):
                 one.close()
         made.clear()
         gc.collect()
-        line.sendall(OVER)
+        line.sendall(RANK_ENDED)
 
 
 def main():
-    """Serve the socket whose descriptor is the last argument."""
+    """Serve as ranks; the last argument is the descriptor of the socket."""
     _serve(socket.socket(fileno=int(sys.argv[-1])))

@@ -1,4 +1,4 @@
-"""What tests of a producer's process share, on a CPU and on a GPU."""
+"""Shared code of the tests of a producer's process, on a CPU and on a GPU."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}  # counts of that schedu
 
 @contextmanager
 def planted_store(monkeypatch) -> Iterator:
-    """Settings of a store that errs in the producer, once in each epoch."""
+    """Settings of a store that fails in the producer, once in each epoch."""
     monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
     registry.entries.cache_clear()
     yield lambda *faults: {**TWO, "features": "planted", "features.faults": " ".join(faults)}
@@ -25,7 +25,7 @@ def planted_store(monkeypatch) -> Iterator:
 
 @contextmanager
 def two_processes(graph) -> Iterator:
-    """Makes systems of two processes, by their settings; both end with the test."""
+    """Builds systems of two processes; checks that both end."""
     made = []
 
     def build(settings=None, **changes):
@@ -39,7 +39,7 @@ def two_processes(graph) -> Iterator:
 
 
 def alive(pid):
-    """Whether a process is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -53,5 +53,5 @@ def signal_if_there(pid, sign):
 
 
 def without_own(report):
-    """What was counted by other stages than the schedule."""
+    """Return the counts of all stages but the schedule."""
     return {key: value for key, value in counted(report).items() if key[1] not in OWN}

@@ -1,14 +1,15 @@
-"""Start the suite's processes warm: fork them from one that has imported torch and gnnbench.
+"""Starts the suite's processes warm: forks them from one that has imported torch and gnnbench.
 
 The imports take seconds. Each process has its own session, pipes, environment variables, search
 path and program. Its ``cmdline`` and ``environ`` in ``/proc`` are those of the forking process.
-Tests of these, and of the start itself, start processes cold.
+Tests of these, and of process start, start processes cold.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import importlib
 import inspect
 import json
@@ -28,22 +29,25 @@ from gnnbench.core import bootstrap
 
 Cold = subprocess.Popen
 MOST = 1 << 18  # bytes of a request
-HIGH = 512  # above the descriptors that a process is to have
+HIGH = 512  # above the descriptors of a started process
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
 ADOPTED_S = 30.0
-# Imported before the fork: most of what a worker imports for a recipe on the CPU.
+# Imported before the fork: most modules of a worker or a rank on the CPU. DDP imports dynamo.
 IMPORTED = (
-    "gnnbench.datasets.graph", "gnnbench.distributed.producer_consumer", "gnnbench.features.host",
+    "gnnbench.datasets.graph", "gnnbench.datasets.prepare",
+    "gnnbench.distributed.partition.example", "gnnbench.distributed.partition.ranks",
+    "gnnbench.distributed.partition.rendezvous", "gnnbench.distributed.partition.train",
+    "gnnbench.distributed.producer_consumer", "gnnbench.features.host",
     "gnnbench.harness.worker_commands", "gnnbench.harness.worker_datasets",
     "gnnbench.measure.timeline", "gnnbench.models.native", "gnnbench.pipelines.training_step",
     "gnnbench.sampling.hop_by_hop", "gnnbench.systems.baseline", "gnnbench.systems.runtime.find",
-    "gnnbench.systems.runtime.runner",
+    "gnnbench.systems.runtime.runner", "gnnbench.systems.runtime.worker_rank", "torch._dynamo",
 )  # fmt: skip
 SEARCHED = os.environ.get("PYTHONPATH", "")  # of the suite itself; tests have their own
 
 
 def ours(words: Sequence[Any]) -> bool:
-    """Whether a command line is one of the suite's own processes, in this very Python."""
+    """Whether a command line starts gnnbench in this Python."""
     if len(words) < 4 or words[0] != sys.executable:
         return False
     if tuple(words[1:3]) == ("-P", "-m"):
@@ -52,7 +56,7 @@ def ours(words: Sequence[Any]) -> bool:
 
 
 class Warm(Cold):
-    """``Popen`` that has processes of ours forked; any other is started as ever."""
+    """``Popen`` that forks gnnbench's processes and starts all others normally."""
 
     _lock = threading.Lock()
     _line: socket.socket | None = None  # to the process that forks
@@ -62,26 +66,28 @@ class Warm(Cold):
         if isinstance(args, (str, bytes)) or not ours(args):
             super()._execute_child(args, *more)
             return
-        given = inspect.signature(super()._execute_child).bind(args, *more).arguments
-        pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        arguments = inspect.signature(super()._execute_child).bind(args, *more).arguments
+        pipes = [arguments[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         ends = [n if pipe == -1 else pipe for n, pipe in enumerate(pipes)]
-        kept = sorted(given["pass_fds"])
-        told = {
+        kept = sorted(arguments["pass_fds"])
+        request = {
             "parent": os.getpid(),
             "words": list(map(str, args)),
-            "variables": dict(os.environ if given["env"] is None else given["env"]),
-            "folder": str(given["cwd"] or Path.cwd()),
-            "session": bool(given.get("start_new_session", given.get("unused_start_new_session"))),
+            "variables": dict(os.environ if arguments["env"] is None else arguments["env"]),
+            "folder": str(arguments["cwd"] or Path.cwd()),
+            "session": bool(
+                arguments.get("start_new_session", arguments.get("unused_start_new_session"))
+            ),
             "kept": kept,
         }
-        self.pid = self._forked(told, [*ends, *kept])
+        self.pid = self._forked(request, [*ends, *kept])
         self._child_created = True
         names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-        self._close_pipe_fds(*(given[name] for name in names))
+        self._close_pipe_fds(*(arguments[name] for name in names))
 
     @classmethod
-    def _forked(cls, told: dict[str, Any], descriptors: list[int]) -> int:
-        """The pid of a process that becomes this one's child: its own parent has ended."""
+    def _forked(cls, request: dict[str, Any], descriptors: list[int]) -> int:
+        """Fork a process; returns its pid. It becomes a child of this one, as its parent ends."""
         with cls._lock:
             if cls._line is None:
                 cls._line, cls.source = cls._first()
@@ -89,18 +95,18 @@ class Warm(Cold):
             libc.prctl(IS_SUBREAPER, ctypes.byref(before), 0, 0, 0)
             libc.prctl(SUBREAPER, 1, 0, 0, 0)
             try:
-                socket.send_fds(cls._line, [json.dumps(told).encode()], descriptors)
+                socket.send_fds(cls._line, [json.dumps(request).encode()], descriptors)
                 return int(cls._line.recv(64))
             finally:
                 libc.prctl(SUBREAPER, before.value, 0, 0, 0)
 
     @staticmethod
     def _first() -> tuple[socket.socket, Cold]:
-        """The line to a process of its own that forks, and it."""
+        """Start the process that forks; returns the socket to it and the process."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         variables = {**os.environ, "PYTHONPATH": SEARCHED}
         from gnnbench.harness.worker_environment import (
-            WORKER_ENVIRONMENT as loaded,  # read as libraries are
+            WORKER_ENVIRONMENT as loaded,  # read when libraries are loaded
         )
 
         with theirs:
@@ -112,15 +118,15 @@ class Warm(Cold):
 
 
 def serve(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Fork at every request; returns in the new process alone, with what it is to be."""
+    """Fork at every request; returns in the new process alone, with the request."""
     while True:
         text, descriptors, _, _ = socket.recv_fds(line, MOST, 64)
         if not text:
             os._exit(0)
-        told, (ours, theirs) = json.loads(text), os.pipe()
+        request, (ours, theirs) = json.loads(text), os.pipe()
         if (between := os.fork()) == 0:
             if (pid := os.fork()) == 0:
-                return told, descriptors
+                return request, descriptors
             os.write(theirs, str(pid).encode())
             os._exit(0)
         os.waitpid(between, 0)
@@ -129,34 +135,34 @@ def serve(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
             os.close(descriptor)
 
 
-def become(told: dict[str, Any], descriptors: list[int], path: Sequence[str]) -> None:
-    """Be the process that was asked for, as far as its first line of Python."""
+def become(request: dict[str, Any], descriptors: list[int], path: Sequence[str]) -> None:
+    """Take the requested session, descriptors, folder, variables and search path."""
     end = time.monotonic() + ADOPTED_S
-    while os.getppid() != told["parent"]:
+    while os.getppid() != request["parent"]:
         if time.monotonic() > end:
             os._exit(1)
         time.sleep(0.0005)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if told["session"]:
+    if request["session"]:
         os.setsid()
     moved = [fcntl.fcntl(d, fcntl.F_DUPFD, HIGH) for d in descriptors]
     os.closerange(0, HIGH)
-    for descriptor, number in zip(moved, (0, 1, 2, *told["kept"]), strict=True):
+    for descriptor, number in zip(moved, (0, 1, 2, *request["kept"]), strict=True):
         os.dup2(descriptor, number, inheritable=True)
     os.closerange(HIGH, max(moved) + 1)
-    # The forking process' streams know whether its own files could be sought.
+    # The inherited streams are those of the forking process' files.
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    os.chdir(told["folder"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(told["variables"])
+    os.environ.update(request["variables"])
     more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [*filter(None, more), *path]
 
 
 def import_packages() -> None:
-    """Import torch and ``IMPORTED``; forget the plug-ins, which depend on the environment."""
+    """Import torch and ``IMPORTED``; clear cached plug-ins, which depend on the environment."""
     import torch  # noqa: F401
 
     from gnnbench.core import registry
@@ -165,10 +171,12 @@ def import_packages() -> None:
         importlib.import_module(name)
     registry.entries.cache_clear()
     registry._installed.cache_clear()
+    gc.collect()
+    gc.freeze()  # no collection of a forked process visits what is imported here
 
 
 def run(words: Sequence[str]) -> None:
-    """Do what Python does with a command line, without the interpreter's name."""
+    """Run a command line of Python, arguments without the interpreter's name."""
     if words[0] == "-P":
         sys.argv[:] = ["-m", *words[3:]]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
@@ -182,12 +190,14 @@ def run(words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: not for this process
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C of a terminal is for the started processes
     path = list(sys.path)
     import_packages()
-    told, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
-    become(told, descriptors, path)
-    run(told["words"][1:])
+    request, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
+    become(request, descriptors, path)
+    run(request["words"][1:])
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def profit(remaining: int, trainers: int, train_s: float, standby_s: float) -> f
 
 
 def switches(remaining: int, trainers: int, train_s: float, standby_s: float) -> bool:
-    """Whether a standby Trainer is to fetch a task now; asked before each. Raises as ``profit``."""
+    """Whether a standby Trainer is to fetch a task now. Raises as ``profit``."""
     return remaining > 0 and profit(remaining, trainers, train_s, standby_s) > 0
 
 

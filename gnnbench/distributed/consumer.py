@@ -14,7 +14,7 @@ from gnnbench.core.cell import Until
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.distributed.process_exit import exit_code, exit_description, was_killed_for_memory
+from gnnbench.distributed.process_exit import death_error
 from gnnbench.distributed.producer_messages import (
     BuildProducer,
     ForeseeEpoch,
@@ -187,12 +187,10 @@ class Consumer(Schedule):
         return message
 
     def _death(self) -> Exception:
-        """Return what to raise after the producer has ended by itself."""
+        """Return the error of a producer that has ended by itself."""
         self._is_busy = False
-        code = exit_code(self._process, END_S)
-        if was_killed_for_memory(code, self._oom_kills):
-            return MemoryError("cannot allocate memory: the kernel killed the producer for it")
-        return ProducerDiedError(
-            f"the producer's process died {exit_description(code)}; run again, or take"
-            " schedule=serial"
-        )
+        advice = "run again, or take schedule=serial"
+        return death_error(
+            self._process, END_S, self._oom_kills, "the producer",
+            lambda how: ProducerDiedError(f"the producer's process died {how}; {advice}"),
+        )  # fmt: skip

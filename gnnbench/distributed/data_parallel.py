@@ -109,8 +109,8 @@ class DataParallelPlan(SchedulePlan):
             return
         if sampler.name != "hop-by-hop":
             raise UnsupportedError(
-                f"{setting} asks other ranks hop by hop, and sampler '{sampler.name}' needs all of"
-                " the topology; take sampler=hop-by-hop, or partition=hybrid"
+                f"{setting} samples on other ranks hop by hop, and sampler '{sampler.name}' needs"
+                " all of the topology; take sampler=hop-by-hop, or partition=hybrid"
             )
         if sampler.pick == "random_walk":
             raise UnsupportedError(

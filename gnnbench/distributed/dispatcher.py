@@ -55,7 +55,7 @@ class Dispatcher(Coordination):
         self._job, self._own, self._requested, self._auto = job, own, requested, auto
         self._depth, self._standby = depth, standby
         self._pace = TrainingPace()
-        self._channels: dict[int, Connection] = {}
+        self._channels: dict[int, Connection[object, object]] = {}
         self._slots = QueueSlots(queue)
         self._abort: Callable[[], None] = lambda: None
         self.scheduler = Scheduler(self._channels, self._slots, lambda: self._abort())

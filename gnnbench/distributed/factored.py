@@ -111,7 +111,7 @@ class Factored(ScheduleSpec):
     trainers: int = option(1, "processes that train, the worker among them", range(1, 1024))
     allocation: str = option(
         GIVEN,
-        "given: as many of each as asked for; auto: samplers + trainers processes, divided by"
+        "given: as many of each as requested; auto: samplers + trainers processes, divided by"
         " GNNLab's formula from an epoch that one of them measures",
         (GIVEN, AUTO),
     )

@@ -25,7 +25,6 @@ from gnnbench.distributed.coordination import Coordination
 from gnnbench.distributed.merge import MergedEpoch, first_fault
 from gnnbench.distributed.partition.split import Split
 from gnnbench.distributed.process_group import share_gpus
-from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.distributed.rank_messages import (
     AuditEpoch,
     BuildRank,
@@ -44,8 +43,6 @@ from gnnbench.pipelines.rank_audit import RankAudit
 from gnnbench.pipelines.schedule import Schedule, Stages
 from gnnbench.pipelines.utilization import add_rows
 from gnnbench.sampling.stage import SamplerStage
-
-__all__ = ["Launcher", "RankDiedError"]
 
 
 class LauncherAudit(RankAudit):

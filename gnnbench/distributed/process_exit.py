@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Callable
 
 from gnnbench.measure.machine import oom_kills
 
 
-def exit_code(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    """Wait for a process whose connection is closed; kill it if it has not ended in time."""
+def death_error(
+    process: subprocess.Popen[bytes],
+    timeout_s: float,
+    oom_kills_before: int,
+    name: str,
+    error: Callable[[str], Exception],
+) -> Exception:
+    """Return the error of a process that has closed its connection; kill it after ``timeout_s``.
+
+    ``MemoryError`` if the kernel killed it for lack of memory, else ``error`` of how it ended:
+    ``with code 1`` or ``by SIGKILL``.
+    """
     try:
-        return process.wait(timeout_s)
+        code = process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.wait()
-
-
-def was_killed_for_memory(code: int, oom_kills_before: int) -> bool:
-    """Whether the kernel killed the process for lack of memory."""
-    return code == -signal.SIGKILL and oom_kills() > oom_kills_before
-
-
-def exit_description(code: int) -> str:
-    """Describe an exit code: ``with code 1`` or ``by SIGKILL``."""
-    return f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+        code = process.wait()
+    if code == -signal.SIGKILL and oom_kills() > oom_kills_before:
+        return MemoryError(f"cannot allocate memory: the kernel killed {name} for it")
+    return error(f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}")

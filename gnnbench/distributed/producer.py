@@ -58,7 +58,7 @@ class _StoppedError(Exception):
 class Producer:
     """The stages of a cell that come before the trainer, and the buffers that they fill."""
 
-    def __init__(self, message: BuildProducer, connection: Connection) -> None:
+    def __init__(self, message: BuildProducer, connection: Connection[object, object]) -> None:
         torch.set_num_threads(message.threads)
         if message.device is not None:
             torch.cuda.set_device(message.device)
@@ -170,7 +170,7 @@ def _check_share(message: BuildProducer) -> None:
         )
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection[object, object]) -> None:
     """Answer requests until the consumer closes the connection."""
     producer: Producer | None = None
     while True:

@@ -61,7 +61,7 @@ class ProducerConsumer(ScheduleSpec):
     name: ClassVar[str] = "producer-consumer"
     summary: ClassVar[str] = (
         "a second process samples and fetches into shared buffers (PyTorch-Direct); sampler and"
-        " store are held twice"
+        " store are in memory twice"
     )
     plan_type: ClassVar[type[SchedulePlan]] = ProducerConsumerPlan
     buffers: int = option(2, "batches in memory that the processes share", range(1, 65))

@@ -69,7 +69,7 @@ class GoneError(Exception):
     """The other process has ended."""
 
 
-def send(connection: Connection, message: object) -> None:
+def send(connection: Connection[object, object], message: object) -> None:
     """Send a message to the other process. Raises ``GoneError``."""
     try:
         connection.send_bytes(pickle.dumps(message))
@@ -77,7 +77,7 @@ def send(connection: Connection, message: object) -> None:
         raise GoneError from None
 
 
-def receive(connection: Connection) -> object:
+def receive(connection: Connection[object, object]) -> object:
     """Wait for a message of the other process. Raises ``GoneError``."""
     try:
         message = connection.recv_bytes()

@@ -24,7 +24,7 @@ class StartedProducer:
     """
 
     process: subprocess.Popen[bytes]
-    connection: Connection
+    connection: Connection[object, object]
 
 
 def start(share: int) -> StartedProducer:

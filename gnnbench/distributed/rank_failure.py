@@ -5,7 +5,7 @@ from __future__ import annotations
 from gnnbench.core import process_activity
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.peer_failure import is_late, is_lost
-from gnnbench.distributed.process_exit import exit_code, exit_description, was_killed_for_memory
+from gnnbench.distributed.process_exit import death_error
 from gnnbench.distributed.rank_monitor import SETTLE_S, RankMonitor
 from gnnbench.distributed.rank_processes import RankProcesses
 
@@ -26,27 +26,21 @@ def failure_cause(
         return error
     loss = monitor.loss
     hang = loss.hang if loss is not None else ""
-    errors, ended = processes.drain(0.0 if hang else SETTLE_S, lambda found: not is_lost(found))
+    errors, ended = processes.drain(0.0 if hang else SETTLE_S, lambda cause: not is_lost(cause))
     if errors and not is_lost(errors[-1]):
         return errors[-1]
     if hang:
         return RankDiedError(f"{hang}; run again")
     killed = monitor.killed or set()
     if died := [rank for rank in ended if rank not in killed]:
-        return _death(min(died), processes, oom_kills_before)
+        rank, advice = min(died), "run with --only-failed"
+        return death_error(
+            processes.processes[rank - 1], SETTLE_S, oom_kills_before, f"rank {rank}",
+            lambda how: RankDiedError(f"the process of rank {rank} died {how}; {advice}"),
+        )  # fmt: skip
     if any(map(is_late, [error, *errors])):
         return RankDiedError(
             f"a rank did not come to the others within {process_activity.SILENCE_S:g} s: it"
             " hangs; run again"
         )
     return error
-
-
-def _death(rank: int, processes: RankProcesses, oom_kills_before: int) -> Exception:
-    """Return what to raise for a rank that has ended by itself."""
-    code = exit_code(processes.processes[rank - 1], SETTLE_S)
-    if was_killed_for_memory(code, oom_kills_before):
-        return MemoryError(f"cannot allocate memory: the kernel killed rank {rank} for it")
-    return RankDiedError(
-        f"the process of rank {rank} died {exit_description(code)}; run with --only-failed"
-    )

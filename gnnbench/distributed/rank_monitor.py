@@ -1,4 +1,4 @@
-"""Monitors all ranks from their start to their end: whether each lives and makes progress.
+"""Monitors all ranks from their start to their end: whether each runs and makes progress.
 
 The monitor is a thread of rank 0, because rank 0 itself may wait for another rank or work for long.
 Each rank shows its activity in shared memory (``gnnbench.core.heartbeat``). A rank that works makes
@@ -42,7 +42,7 @@ class RankMonitor:
         board: the heartbeats of all ranks.
         own: rank 0's heartbeat.
         processes: those of ranks 1, 2 ..., in that order, complete when ``begin`` is called.
-        on_loss: called once on the thread: ends what waits for the lost rank.
+        on_loss: called once on the thread; ends the calls that wait for the lost rank.
         on_stuck: called on the thread if rank 0 has not handled the loss in time.
     """
 

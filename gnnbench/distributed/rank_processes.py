@@ -27,7 +27,7 @@ class RankProcesses:
     def __init__(self, ranks: int, board: Board) -> None:
         self.ranks, self._board = ranks, board
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.connections: list[Connection] = []
+        self.connections: list[Connection[object, object]] = []
 
     def start(self, rank: int, sockets: Mapping[str, socket.socket]) -> None:
         """Start the process of the next rank; it also inherits ``sockets``, which are closed."""
@@ -124,7 +124,9 @@ class RankProcesses:
             process.wait()
 
 
-def _readable(connections: Sequence[Connection], timeout_s: float) -> list[Connection]:
+def _readable(
+    connections: Sequence[Connection[object, object]], timeout_s: float
+) -> list[Connection[object, object]]:
     """Wait for the first connections that have a message or have ended, and return them."""
     try:
         ready = wait(connections, max(timeout_s, 0.0))

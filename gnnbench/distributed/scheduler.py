@@ -37,7 +37,7 @@ NAME = "scheduler"  # of the thread
 class SchedulerChannel:
     """A rank's end of its channel. One thread sends requests; any thread may send a notice."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection[object, object]) -> None:
         self._connection = connection
         self._lock = threading.Lock()
 
@@ -65,7 +65,7 @@ class SchedulerChannel:
         self._connection.close()
 
 
-def channel_pair() -> tuple[Connection, socket.socket]:
+def channel_pair() -> tuple[Connection[object, object], socket.socket]:
     """Return the scheduler's and the rank's end of a new channel."""
     ours, theirs = socket.socketpair()
     return Connection(ours.detach()), theirs
@@ -79,7 +79,7 @@ class Scheduler:
 
     def __init__(
         self,
-        channels: Mapping[int, Connection],
+        channels: Mapping[int, Connection[object, object]],
         slots: QueueSlots,
         on_failure: Callable[[], None],
     ) -> None:

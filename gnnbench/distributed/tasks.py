@@ -158,7 +158,7 @@ class TaskQueue:
                 if self._formed == self.batches:
                     return NO_SHARE_LEFT
                 if rank not in self.trainers:
-                    return None  # it stands by: Trainers form steps
+                    return None  # it is a standby: Trainers form steps
                 self._form_step()
             step = self.steps[number]
             if rank not in step.members:

@@ -64,10 +64,10 @@ def broken(name: str, error: Exception) -> Failure:
 
 def resolve(name: str, given: Mapping[str, object], device: str, until: Until) -> Resolved:
     """Return the resolved settings of a system in a cell. Raises ``UsageError``."""
-    found = system(name)
-    if isinstance(found, Failure):
+    named = system(name)
+    if isinstance(named, Failure):
         return Resolved({"system": name, **given})  # nobody knows what it is
-    return found.resolved(given, device, until)
+    return named.resolved(given, device, until)
 
 
 @lru_cache(maxsize=256)
@@ -76,33 +76,33 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
 
     ``recipe`` is a cell's recipe as JSON; "" stands for the system as registered.
     """
-    found = system(name)
-    if isinstance(found, Failure):
-        return Availability(found)
+    named = system(name)
+    if isinstance(named, Failure):
+        return Availability(named)
     try:
-        return _asked(found, device, until, recipe)
+        return _asked(named, device, until, recipe)
     except GnnbenchError:
         raise
     except Exception as error:  # a third party's class may raise anything
         return Availability(broken(name, error))
 
 
-def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
+def _asked(named: Named, device: str, until: str, recipe: str) -> Availability:
     """As ``availability``, for a system that is registered."""
-    name = found.name
-    if not recipe and device not in found.devices:
-        able = " or ".join(found.devices)
+    name = named.name
+    if not recipe and device not in named.devices:
+        able = " or ".join(named.devices)
         mend = f"give --device {able}" if able else "its stages share no device; change one"
         reason = f"system '{name}' does not run on '{device}'; {mend}"
         return Availability(Failure("unsupported", reason))
-    if found.composed and recipe:
-        own = found.definition if isinstance(found.definition, Recipe) else None
+    if named.composed and recipe:
+        own = named.definition if isinstance(named.definition, Recipe) else None
         missing = from_plain(name, json.loads(recipe), own).missing(device, Until.of(until))
     else:
-        missing = found.missing(device, Until.of(until))
+        missing = named.missing(device, Until.of(until))
     if missing is not None:
         failure = Failure("missing_dep", f"{missing.reason}; {missing.fix}")
-        return Availability(failure, found.stand_in)
+        return Availability(failure, named.stand_in)
     return Availability()
 
 

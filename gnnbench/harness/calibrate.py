@@ -52,8 +52,8 @@ class Wish:
     @property
     def command(self) -> str:
         """Return the same as a command line."""
-        told = {**asdict(self), "options": ()}
-        words = [f"--{k} {v}" for k, v in told.items() if v]
+        given = {**asdict(self), "options": ()}
+        words = [f"--{k} {v}" for k, v in given.items() if v]
         return " ".join(["gnnbench calibrate", *words, *(f"-o {o}" for o in self.options)])
 
 
@@ -126,9 +126,9 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
             raise CellsFailedError(
                 f"no calibration: {row['system']} is doubtful: {row['doubtful']}"
             )
-    found = judge(outcome.folder, request.plan.pairs[0], wish, rule)
-    noise.store(found.calibration)
-    return found
+    result = judge(outcome.folder, request.plan.pairs[0], wish, rule)
+    noise.store(result.calibration)
+    return result
 
 
 def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
@@ -165,13 +165,13 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         start_s=statistics.median(e["start_s"] for e in lives.values()),
         epoch_s=statistics.median(s["wall_s"] for s in samples),
         at=run.record["started"],
-        spreads={key: noise.spread(found) for key, found in series.items()},
+        spreads={key: noise.spread(logs) for key, logs in series.items()},
     )
     earlier = noise.prior(noise.load(known.machine_id), base.device)  # not fitted to these pairs
     primary = primary_metric.of(base.until).key
     verified = {
-        key: noise.verify(found, rule, earlier if key == primary else None, wish.verify)
-        for key, found in series.items()
+        key: noise.verify(logs, rule, earlier if key == primary else None, wish.verify)
+        for key, logs in series.items()
         if wish.verify
     }
     written = {
@@ -180,7 +180,7 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         "versions": run.record.versions,
         "doubted": len(doubted),
         "calibration": asdict(known),
-        "verified": {key: asdict(found) for key, found in verified.items()},
+        "verified": {key: asdict(check) for key, check in verified.items()},
         "log_ratios": series,
     }
     write_text(folder / FILE, json.dumps(plain(written), allow_nan=False) + "\n")

@@ -114,12 +114,14 @@ def _noise() -> Entry:
     except MissingError as error:
         reason, _, fix = str(error).rpartition("; ")
         return _entry("noise floor", False, reason, fix)
-    told = [
+    levels = [
         f"{c.name}, {plural(c.threads, 'thread')}:"
         f" {c.spreads['wall_s'].s_life:.1%} between lives ({c.at})"
         for c in known
     ]
-    return _entry("noise", bool(known), "; ".join(told) or "never calibrated", "gnnbench calibrate")
+    return _entry(
+        "noise", bool(known), "; ".join(levels) or "never calibrated", "gnnbench calibrate"
+    )
 
 
 def _native() -> list[Entry]:
@@ -154,9 +156,9 @@ def _needed(what: str, missing: Missing | None, found: str) -> Entry:
 def _gpu() -> Entry:
     from gnnbench.kernels.missing import NO_GPU
 
-    found = machine.gpus()
-    if found:
-        names = ", ".join(f"{g['name']} ({g['memory_bytes'] / 2**30:.0f} GiB)" for g in found)
+    devices = machine.gpus()
+    if devices:
+        names = ", ".join(f"{g['name']} ({g['memory_bytes'] / 2**30:.0f} GiB)" for g in devices)
         return _entry("GPU", True, names)
     return _entry("GPU", False, NO_GPU.reason, NO_GPU.fix)
 
@@ -165,7 +167,7 @@ def _packages() -> list[Entry]:
     from gnnbench.kernels.dgl_import import dgl_missing
     from gnnbench.kernels.pyg_import import EXTENSIONS, extensions, how_to_get, pyg_missing
 
-    found = machine.versions()
+    versions = machine.versions()
     entries = []
     for name, missing in (
         ("torch", Missing("", "make install")),
@@ -174,8 +176,10 @@ def _packages() -> list[Entry]:
         ("ogb", Missing("", "pip install ogb")),
     ):
         fix = missing.fix if missing else ""
-        entries.append(_entry(name, found[name] is not None, found[name] or "not installed", fix))
-    here = [f"{name} {found[name] or ''}".strip() for name in extensions()]
+        entries.append(
+            _entry(name, versions[name] is not None, versions[name] or "not installed", fix)
+        )
+    here = [f"{name} {versions[name] or ''}".strip() for name in extensions()]
     best = next(iter(EXTENSIONS))
     entries.append(
         _entry(
@@ -191,20 +195,20 @@ def _packages() -> list[Entry]:
 def _store() -> Entry:
     from gnnbench.datasets.paths import data_root, store_problem
 
-    found, _, fix = store_problem().partition("; ")
-    return _entry("store", not found, found or f"{data_root()} can be written", fix)
+    problem, _, fix = store_problem().partition("; ")
+    return _entry("store", not problem, problem or f"{data_root()} can be written", fix)
 
 
 def _real_data() -> Entry:
     try:
-        found = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+        real_graphs = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
     except UsageError as error:
         why, _, fix = str(error).partition("; ")
         return _entry("real data", False, why, fix)
     return _entry(
         "real data",
-        bool(found),
-        ", ".join(found) or "no real graph is on this machine",
+        bool(real_graphs),
+        ", ".join(real_graphs) or "no real graph is on this machine",
         "twins need none; 'gnnbench data list' says how to get each, and GNNBENCH_REAL_DATA names"
         " a folder of .npz graphs",
     )
@@ -214,17 +218,17 @@ def experiments() -> list[Entry]:
     """Return the shipped definitions."""
     from gnnbench.config import experiment
 
-    found = []
+    entries = []
     for name in experiment.shipped():
         value = experiment.load(name)
         profiles = {p: value.profiles[p].description for p in value.profiles}
-        found.append(
+        entries.append(
             {
                 "name": name, "title": value.title, "default": value.default_profile,
                 "profiles": profiles,
             }
         )  # fmt: skip
-    return found
+    return entries
 
 
 def systems() -> list[Entry]:
@@ -233,10 +237,10 @@ def systems() -> list[Entry]:
     """
     from gnnbench.core import registry
 
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
-        found.append(system(name))
-    return sorted(found, key=lambda entry: not entry["runs on"])
+        entries.append(system(name))
+    return sorted(entries, key=lambda entry: not entry["runs on"])
 
 
 def system(name: str) -> Entry:

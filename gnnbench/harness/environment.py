@@ -31,16 +31,16 @@ def known_paths(name: str, given: Mapping[str, object]) -> Collection[str]:
     Raises ``UsageError`` for an unknown system, ``MissingError`` if no environment can answer.
     """
     check_names([name], [])
-    found = system(name)
-    if isinstance(found, Failure):
-        raise MissingError(found.reason)
-    return found.options(given)
+    named = system(name)
+    if isinstance(named, Failure):
+        raise MissingError(named.reason)
+    return named.options(given)
 
 
 def stand_in(cell: Cell, name: str) -> Cell:
     """Return the cell of another system, as registered, that replaces a cell."""
-    found = resolve(name, {}, cell.device, cell.goes_until)
-    return replace(cell, system=name, recipe=found.recipe, composed=found.composed)
+    resolved = resolve(name, {}, cell.device, cell.goes_until)
+    return replace(cell, system=name, recipe=resolved.recipe, composed=resolved.composed)
 
 
 def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
@@ -61,29 +61,29 @@ def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
         given = flat(cell.recipe)
         other = tuple(f"{k}." for k, v in settings.items() if v != given.get(k))
         given = {k: v for k, v in given.items() if not k.startswith(other)}
-    found = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
-    made = replace(cell, system=name, recipe=found.recipe, composed=found.composed)
-    return made, Failure("unsupported", found.unsupported) if found.unsupported else None
+    resolved = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
+    made = replace(cell, system=name, recipe=resolved.recipe, composed=resolved.composed)
+    return made, Failure("unsupported", resolved.unsupported) if resolved.unsupported else None
 
 
 def needs_graph(name: str) -> bool:
     """Whether a worker of this system opens the dataset."""
-    found = system(name)
-    return isinstance(found, Failure) or found.needs_graph
+    named = system(name)
+    return isinstance(named, Failure) or named.needs_graph
 
 
 def shared_arrays(cell: Cell) -> tuple[str, ...]:
     """Return the arrays of the graph that a run keeps in shared memory for all workers of the
     cell.
     """
-    found = system(cell.system)
-    return () if isinstance(found, Failure) else found.shared(cell)
+    named = system(cell.system)
+    return () if isinstance(named, Failure) else named.shared(cell)
 
 
 def feature_store(cell: Cell) -> StoreSpec | None:
     """Return the feature store of a cell; None if it has none, or if it is unknown."""
-    found = system(cell.system)
-    return None if isinstance(found, Failure) else found.store(cell)
+    named = system(cell.system)
+    return None if isinstance(named, Failure) else named.store(cell)
 
 
 @lru_cache(maxsize=64)
@@ -129,12 +129,12 @@ def check_picks(systems: Collection[str], picks: Collection[str], devices: Colle
     """
     known = {"default"}
     for name in systems:
-        found = system(name)
-        if isinstance(found, Failure) or not isinstance(found.definition, Recipe):
+        named = system(name)
+        if isinstance(named, Failure) or not isinstance(named.definition, Recipe):
             return
         for device in devices:
             with suppress(UnsupportedError):
-                known.update(found.definition.sampler.picks_on(device))
+                known.update(named.definition.sampler.picks_on(device))
     if not known.intersection(picks):
         for pick in picks:
             names.check("pick", pick, known)

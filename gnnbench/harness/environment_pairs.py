@@ -74,7 +74,7 @@ def _pair(plan: Plan, cells: list[Cell]) -> None:
         plan.pairs.append(Pair(cell, first, direct=plan.references[cell.id] is not first))
     if first.env and able == [first]:
         plan.pairs.append(Pair(first))
-    if len(able) > 1 and not first.env:  # it is measured beside them
+    if len(able) > 1 and not first.env:  # it is measured with them
         plan.pairs = [p for p in plan.pairs if p != Pair(first)]
 
 

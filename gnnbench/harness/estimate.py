@@ -24,7 +24,7 @@ EDGES_PER_SECOND = 10e6  # sampled and aggregated
 BYTES_PER_SECOND = 2e9  # feature rows gathered
 FLOPS = 30e9  # dense layers, forward and backward
 START_S = 4.0  # importing, opening, gate
-ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are asked for
+ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are requested
 USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
@@ -64,13 +64,13 @@ def _size(cell: Cell) -> tuple[int, int, int, int] | None:
 
     try:
         s = catalog.info(cell.dataset).summary
-        found = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
+        sizes = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
         if s.state != "prepared" and (shape := prepare.expected(cell.dataset)) is not None:
-            found = (shape.nodes, shape.edges, shape.width, shape.train)
+            sizes = (shape.nodes, shape.edges, shape.width, shape.train)
     except GnnbenchError:
         return None
-    nodes, edges, width, train = found
-    return found if nodes and width and train and (edges or cell.gathers) else None
+    nodes, edges, width, train = sizes
+    return sizes if nodes and width and train and (edges or cell.gathers) else None
 
 
 def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
@@ -106,12 +106,12 @@ def preparations(plan: Plan) -> dict[str, Cost]:
     from gnnbench.datasets.prepare import preparation
 
     needed = [p.system.dataset for p in plan.pairs if needs_graph(p.system.system)]
-    found = {}
+    costs = {}
     for dataset in dict.fromkeys(needed):
         with suppress(DataError):
             if (cost := preparation(dataset)) is not None:
-                found[dataset] = cost
-    return found
+                costs[dataset] = cost
+    return costs
 
 
 def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
@@ -131,11 +131,11 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
         row["reason"] = failure.reason if failure else ""
         row["estimated_time_s"] = row["estimated_bytes"] = None
         if (pair := pairs.get(cell.id)) is not None:
-            found = estimate(pair, measure)
-            row["estimated_time_s"], row["estimated_bytes"] = found.seconds, found.bytes
-            unknown += found.seconds is None
-            total += found.seconds or 0.0
-            peak = max(peak, found.bytes or 0)
+            expected = estimate(pair, measure)
+            row["estimated_time_s"], row["estimated_bytes"] = expected.seconds, expected.bytes
+            unknown += expected.seconds is None
+            total += expected.seconds or 0.0
+            peak = max(peak, expected.bytes or 0)
         cells.append(row)
     total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
     notes = list(plan.notes)

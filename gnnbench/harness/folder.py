@@ -8,7 +8,7 @@ import fcntl
 import os
 import tempfile
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,12 +58,12 @@ def writing(folder: Path) -> Iterator[None]:
 
 def identity() -> dict[str, Any]:
     """Return code and machine of this process, as ``run.json`` records them."""
-    found = machine.record()
+    machine_record = machine.record()
     return {
         "revision": machine.revision(),
         "versions": machine.versions(),
-        "machine": found,
-        "machine_id": machine.fingerprint(found),
+        "machine": machine_record,
+        "machine_id": machine.fingerprint(machine_record),
         "worker_environment": WORKER_ENVIRONMENT,
         "overridden_environment": overridden_environment(),
     }
@@ -77,10 +77,10 @@ def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
     for cell in cells:
         paths = flat(cell.recipe)
         used |= {(kind, str(paths[kind])) for kind in registry.KINDS if kind in paths}
-    found = {f"{kind} {name}": registry.source_digest(kind, name) for kind, name in sorted(used)}
+    digests = {f"{kind} {name}": registry.source_digest(kind, name) for kind, name in sorted(used)}
     return {
         key: {"package": one[0], "source_digest": one[1]}
-        for key, one in found.items()
+        for key, one in digests.items()
         if one is not None
     }
 
@@ -116,7 +116,7 @@ def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     return before
 
 
-def _differences(then: dict[str, Any], now: dict[str, Any]) -> str:
+def _differences(then: Mapping[str, object], now: Mapping[str, object]) -> str:
     """Return the first three of the differences between two definitions, in words."""
     missing = "nothing"
     changed = [
@@ -128,7 +128,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> str:
     return ", ".join(changed[:SHOWN]) + (f", and {more} more" if more > 0 else "")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return textwrap.shorten(plain_text(value), 80, placeholder=" ...")
 
 
@@ -194,14 +194,14 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
     return folder
 
 
-def _changed(*values: tuple[str, Any, Any]) -> list[str]:
+def _changed(*values: tuple[str, object, object]) -> list[str]:
     """Names of the values that differ."""
-    return [what for what, then, now in values if then != now]
+    return [name for name, then, now in values if then != now]
 
 
 def _brought(
     then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]
-) -> list[tuple[str, Any, Any]]:
+) -> list[tuple[str, object, object]]:
     """Return each third-party package that the runs use: its name, its sources then and now."""
     brings = {key: one["package"] for key, one in {**then, **now}.items()}
 

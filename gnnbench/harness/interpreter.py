@@ -48,10 +48,10 @@ class Interpreter:
         """Return the environment variables of its workers, without those that lead back to this
         environment.
         """
-        found = {k: v for k, v in os.environ.items() if k not in OURS}
+        inherited = {k: v for k, v in os.environ.items() if k not in OURS}
         folders = native_folders()
         built = next((f for f in folders if f.is_dir()), folders[0])
-        return found | {"GNNBENCH_NATIVE_DIR": str(built)}
+        return inherited | {"GNNBENCH_NATIVE_DIR": str(built)}
 
 
 class EnvironmentEntry(EnvironmentFacts):
@@ -88,8 +88,8 @@ class Environments:
 
     def variables(self, env: str) -> dict[str, str]:
         """Return the environment variables of a worker in an environment."""
-        found = self.others[env].variables() if env else dict(os.environ)
-        return found | ({IN_NUMPY: "1"} if self.order_in_numpy else {})
+        inherited = self.others[env].variables() if env else dict(os.environ)
+        return inherited | ({IN_NUMPY: "1"} if self.order_in_numpy else {})
 
     def record(self) -> dict[str, EnvironmentEntry]:
         """Return the environments' part of ``run.json``: versions, and names of executables
@@ -114,7 +114,7 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
     Raises ``UsageError`` for a malformed text, an invalid or repeated name and a path without an
     environment, ``MissingError`` for a Python that is too old or lacks numpy or torch.
     """
-    found: dict[str, Interpreter] = {}
+    interpreters: dict[str, Interpreter] = {}
     for text in texts:
         name, equals, path = text.partition("=")
         if not equals or not path:
@@ -124,11 +124,11 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
                 f"'{name}' cannot be the name of an environment; begin it with a letter and go on"
                 f" with letters, digits, '_', '-' and '.', {LONGEST} characters at most"
             )
-        if name in found:
+        if name in interpreters:
             raise UsageError(f"the environment '{name}' is given twice; name each another way")
-        found[name] = Interpreter(name, _python(name, path))
-        _first_word(found[name])
-    return found
+        interpreters[name] = Interpreter(name, _python(name, path))
+        _first_word(interpreters[name])
+    return interpreters
 
 
 def _python(name: str, path: str) -> Path:

@@ -22,7 +22,7 @@ class Pair:
 
     system: Cell
     reference: Cell | None = None
-    direct: bool = False  # asked for by the definition, beside the pair with the reference
+    direct: bool = False  # requested by the definition, next to the pair with the reference
 
     @property
     def id(self) -> str:
@@ -42,7 +42,7 @@ class Plan:
     absent: set[str] = field(default_factory=set)  # datasets that cannot be had
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
-    couples: list[tuple[str, str]] = field(default_factory=list)  # to compare, beside the asked
+    couples: list[tuple[str, str]] = field(default_factory=list)  # added comparisons
     sweeps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # as the grid's
     labels: dict[str, str] = field(
         default_factory=dict
@@ -151,7 +151,7 @@ def _add_own(
             continue
         other, failure = own.variant(chosen, label)
         if all(other.id != c.id for c in plan.cells):
-            # Beside the one that it is a variant of.
+            # Next to the cell that it is a variant of.
             _add(plan, other, failure or availability(other).failure, plan.cells.index(chosen) + 1)
             plan.added[other.id] = frozenset(parse_label(label)[1])
             added.append(other)
@@ -167,13 +167,13 @@ def _apart(chosen: Cell, reference: str, other: Cell, label: str) -> tuple[str, 
     """Return labels that fit only one of both references: all settings of either label, for
     both.
     """
-    found = []
+    labels = []
     for cell, own, beside in ((chosen, reference, label), (other, label, reference)):
         settings = parse_label(own)[1]
         known = flat(cell.recipe)
         more = [k for k in parse_label(beside)[1] if k in known and k not in settings]
-        found.append(" ".join([own, *(f"{k}={plain_text(known[k])}" for k in more)]))
-    return found[0], found[1]
+        labels.append(" ".join([own, *(f"{k}={plain_text(known[k])}" for k in more)]))
+    return labels[0], labels[1]
 
 
 def _add(plan: Plan, cell: Cell, failure: Failure | None, at: int | None = None) -> None:
@@ -246,18 +246,18 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
         plan.references.setdefault(cell.id, chosen)
     able = [c for c in group if c.id not in plan.failures]
     others = [c for c in able if c is not chosen]
-    # What others are held against is itself compared first: its row is whole when theirs begin.
+    # References are compared first: their rows are complete before the others start.
     used = {plan.references[c.id].id for c in others}
     others.sort(key=lambda c: c.id not in used)
     for cell in others:
-        beside = plan.references[cell.id]
-        runs = beside.id not in plan.failures
+        compared = plan.references[cell.id]
+        runs = compared.id not in plan.failures
         if not runs and len(group) > 1:
             label = plan.reference_label(cell)
             note = f"the reference '{label}' cannot run, so the others have no ratio"
             if note not in plan.notes:
                 plan.notes.append(note)
-        plan.pairs.append(Pair(cell, beside if runs else None))
+        plan.pairs.append(Pair(cell, compared if runs else None))
     if chosen in able and not others:
         plan.pairs.append(Pair(chosen))
 
@@ -269,7 +269,7 @@ def _couple(plan: Plan, first: str, second: str) -> None:
     """
     free = {key for label in (first, second) for key in parse_label(label)[1]}
     axes = {f.name for f in fields(Cell)} - {"system", "recipe", "composed"} - free
-    found = False
+    matched = False
     for a in [c for c in plan.cells if plan.fits(c, first)]:
         others = [
             c
@@ -277,9 +277,9 @@ def _couple(plan: Plan, first: str, second: str) -> None:
             if plan.fits(c, second) and all(getattr(a, x) == getattr(c, x) for x in axes)
         ]
         for b in [c for c in others if _pick(c) == _pick(a)] or others:
-            found = True
+            matched = True
             known = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
             if {a.id, b.id} not in known and not {a.id, b.id} & plan.failures.keys():
                 plan.pairs.append(Pair(b, a, direct=True))
-    if not found:
+    if not matched:
         plan.notes.append(f"'{first}' beside '{second}': no such cells were selected")

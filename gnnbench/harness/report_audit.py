@@ -29,7 +29,7 @@ AFTER_SLACK_S = 0.5
 def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     """Return what is wrong with an epoch's answer; ``facts`` are the graph's, empty without one."""
     if answer["epoch"] != epoch:
-        return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
+        return f"epoch {answer['epoch']} was answered where {epoch} was requested"
     if not cell.trains and answer["loss"] is not None:
         return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
     # Of a recipe the suite counts losses itself: it has none where no seed has a label.

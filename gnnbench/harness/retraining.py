@@ -109,10 +109,10 @@ class TrainingCheck:
         known = [t for t in known if [r["epoch"] for r in t] != epochs]
         missing = max(RETRAININGS - len(known), 0)
         fresh = [[secrets.randbelow(EPOCH_NUMBERS) for _ in epochs] for _ in range(missing)]
-        found = self._retrain(cell, [(numbers, 0) for numbers in fresh])
-        if found:
-            self.journal.record("retrained", cell=cell.id, trainings=found)
-        return [*known, *found]
+        added = self._retrain(cell, [(numbers, 0) for numbers in fresh])
+        if added:
+            self.journal.record("retrained", cell=cell.id, trainings=added)
+        return [*known, *added]
 
     def _retrain(self, cell: Cell, plan: Sequence[tuple[list[int], int]]) -> list[list[Record]]:
         """Train ``cell`` again over each list of epochs, from weights of each jitter, untimed.
@@ -121,7 +121,7 @@ class TrainingCheck:
         """
         if not plan:
             return []
-        began, found = time.monotonic(), []
+        began, retrained = time.monotonic(), []
         worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
         features = feature_store(cell)
         try:
@@ -137,7 +137,7 @@ class TrainingCheck:
                     worker.timed(EPOCH, epoch=epoch)
                     report = worker.call(AUDIT, epoch=epoch)
                     records.append({key: value for key, value in report.items() if key in KEPT})
-                found.append(records)
+                retrained.append(records)
                 if time.monotonic() - began > TIME_LIMIT_S:
                     break
             worker.close()
@@ -145,4 +145,4 @@ class TrainingCheck:
             pass  # the tolerances and what was trained so far decide
         finally:
             worker.kill()
-        return found
+        return retrained

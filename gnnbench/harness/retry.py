@@ -60,12 +60,12 @@ def again(run: Path, plan: Plan) -> Again:
 
 
 def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[CellRow]) -> str:
-    told = ", ".join(dict.fromkeys(f"{r['system']} ({r['status']})" for r in failed))
+    failed_systems = ", ".join(dict.fromkeys(f"{r['system']} ({r['status']})" for r in failed))
     ids = {r["id"] for r in failed}
-    beside = [c for p in pairs for c in (p.reference, p.system) if c and c.id not in ids]
-    words = f"again of {run}: {told}, {len(pairs)} of {len(plan.pairs)} comparisons"
-    if beside:
-        names = ", ".join(dict.fromkeys(c.who for c in beside))
+    companions = [c for p in pairs for c in (p.reference, p.system) if c and c.id not in ids]
+    words = f"again of {run}: {failed_systems}, {len(pairs)} of {len(plan.pairs)} comparisons"
+    if companions:
+        names = ", ".join(dict.fromkeys(c.who for c in companions))
         words += f", with {names} beside, measured anew there: a ratio is of lives run together"
     return f"{words}; all else stands"
 

@@ -60,8 +60,8 @@ def versions() -> dict[str, str]:
     own = {name: getattr(sys.modules.get(name), "__version__", "") for name in FRAMEWORKS}
     own |= {name: version for module, name, version in registry.packages() if module in sys.modules}
     torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
-    found = {**own, "torch": torch, "python": platform.python_version()}
-    return {name: version for name, version in found.items() if version}
+    versions = {**own, "torch": torch, "python": platform.python_version()}
+    return {name: version for name, version in versions.items() if version}
 
 
 def age_s() -> float:
@@ -77,11 +77,11 @@ def memory_peaks() -> dict[str, int]:
     """
     status = Path("/proc/self/status").read_text().splitlines()
     resident = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
-    found = {"peak_rss_bytes": resident * 1024}
+    peaks = {"peak_rss_bytes": resident * 1024}
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        found["peak_gpu_bytes"] = int(torch.cuda.max_memory_reserved())
-    return found
+        peaks["peak_gpu_bytes"] = int(torch.cuda.max_memory_reserved())
+    return peaks
 
 
 def hold_garbage() -> None:

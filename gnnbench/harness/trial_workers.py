@@ -1,4 +1,4 @@
-"""The worker processes of one trial: started together, asked in turn, ended together."""
+"""The worker processes of one trial: start together, run commands in turn, end together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of the CPU's aggregation beside torch's sparse CSR product, results checked first.
+"""Times of the CPU's aggregation and of torch's sparse CSR product, results checked first.
 
 Floor, float32, of a block of D destinations, S sources and E edges at width W: the forward reads a
 row of W values an edge and writes one a destination, 4 W (E + D) bytes and 4 E of ids, for 2 E W
@@ -161,7 +161,7 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
             facts = {"dim": dim, "bytes": 2 * dim * (edges + block.num_dst) + 4 * edges}
             narrow, name = x.to(dtype), str(dtype).removeprefix("torch.")
             found.append(
-                compare(f"{name}, beside float32", lambda t=narrow: ours(t), ours, options, facts)
+                compare(f"{name}, against float32", lambda t=narrow: ours(t), ours, options, facts)
             )
         values = torch.rand(edges)
         weighted = matrix_of(block, values)
@@ -178,7 +178,7 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
 
 
 def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
-    """GAT's operators at 8 heads of 8 beside torch's gather and scatter."""
+    """GAT's operators at 8 heads of 8, compared with torch's gather and scatter."""
     ops, edges = torch.ops.gnnbench, block.num_edges
     counts = block.indptr.diff()
     dst = torch.repeat_interleave(torch.arange(block.num_dst), counts)

@@ -1,8 +1,8 @@
-"""Times of a GPU's aggregations, each held against float64 first.
+"""Times of a GPU's aggregations, each compared with float64 first.
 
-The input block of batch 8000, 15/10/5, of an R-MAT graph of scale 21 (or as told): forward by every
+The input block of batch 8000, 15/10/5, of an R-MAT graph of scale 21 (or as given): forward by each
 kernel, the transpose, the backward with and without it, and a layer of attention, 8 heads of 8,
-forward and backward. Torch's sparse product and DGL stand beside with --peers. Calls are made back
+forward and backward. --peers adds torch's sparse product and DGL. Calls are made back
 to back, some in a row between two events, all kernels of a width in turns; medians over the turns.
 
 `floor_ms` is the bytes that must cross memory at the rate of a copy measured here: of the forward
@@ -54,7 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=11)
     parser.add_argument("--calls", type=int, default=20, help="calls in a row of a turn")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--peers", action="store_true", help="torch's product and DGL beside")
+    parser.add_argument("--peers", action="store_true", help="also time torch's product and DGL")
     parser.add_argument("--out", type=Path, default=Path("aggregate_gpu.json"))
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The host gather beside copies of as many bytes, and with a GPU the way of rows to it.
+"""The host gather, compared with copies of as many bytes, and with a GPU the way of rows to it.
 
 Rounds alternate: in each every contender has its turn, with ids of its own, so that no rows are
 still in the caches, and what disturbs the machine disturbs all. Times are those of the wall and of
@@ -177,8 +177,8 @@ def main() -> None:
                     ratio = statistics.median(o[which] / t[which] for o, t in pairs)
                     row[f"{clock}_rate_over {other}"] = ratio
         results.append(row)
-        told = ", ".join(f"{k} {v:.3g}" for k, v in row.items() if k != "name")
-        print(f"{name:<28} {told}", flush=True)
+        text = ", ".join(f"{k} {v:.3g}" for k, v in row.items() if k != "name")
+        print(f"{name:<28} {text}", flush=True)
     options.out.write_text(json.dumps({**facts, "results": results}, indent=2) + "\n")
 
 

@@ -3,13 +3,13 @@
 Batches of distinct ids, some of them hubs that many batches have, are read out of a table of rows
 whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
 ``features=window`` does: each row read once and written to every batch (``batches``), or the union
-fetched and batches copied out of it (``union``). Beside them ids as they come (``naive``,
+fetched and batches copied out of it (``union``). For comparison, ids as they come (``naive``,
 ``aligned``), ids that are in order as they come (``ids in order``), what the last batch had not
 (``match``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
-memory and from the driver's (``vmm``), which takes seconds to make; told beside a pinned copy of as
-many bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
-ordering and copying out included; medians. What was read is held against the table's first bytes.
-Exit code 1 where it differs.
+memory and from the driver (``vmm``), which takes seconds to make; also a pinned copy of as many
+bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
+ordering and copying out included; medians. The rows read are compared with the table's first bytes.
+Exit code 1 where they differ.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
@@ -224,7 +224,7 @@ def together(
 
 
 def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
-    """Two batches in turns over the rows of the other (Match): what it costs beside what it saves.
+    """Two batches in turns over the rows of the other (Match): its cost and what it saves.
 
     ``own_ms``: time beyond that of reading the rows that the other has not, their ids given.
     ``cost_of_transfer``: that, by the time in which the bytes not read are read at the rate of the
@@ -256,9 +256,9 @@ def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Ro
     took = seconds(lambda: (step(other), step(one)), options.repeats)
     whole, least = (seconds(ordered(some), options.repeats) for some in (two, missing))
     loaded = sum(ids.numel() for ids in missing)
-    told = rate("match", two, loaded, took, table.shape[1] * 4)
-    kept_s = whole * (1 - told["share"])
-    return told | {
+    rates = rate("match", two, loaded, took, table.shape[1] * 4)
+    kept_s = whole * (1 - rates["share"])
+    return rates | {
         "all_ms": whole * 1e3, "missing_ms": least * 1e3, "own_ms": (took - least) * 1e3,
         "cost_of_transfer": (took - least) / kept_s,
         "cost_of_saved": (took - least) / (whole - least),

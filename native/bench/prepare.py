@@ -123,8 +123,8 @@ def main(given: Sequence[str] | None = None) -> None:
             for scale in options.scales[:: -1 if turn % 2 else 1]:
                 took = prepare(f"{options.dataset}~twin@{scale:g}", folder, options.timeout)
                 found[scale].append(took)
-                told = ", ".join(f"{k} {v:.4g}" for k, v in took.items())
-                print(f"@{scale:g}: {told}", flush=True)
+                text = ", ".join(f"{k} {v:.4g}" for k, v in took.items())
+                print(f"@{scale:g}: {text}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if not there:

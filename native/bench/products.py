@@ -1,4 +1,4 @@
-"""A training step beside its matrix products alone: what wide rows leave to be gained on a CPU.
+"""A training step and its matrix products alone: the possible gain for wide rows on a CPU.
 
 Floor of a step on a block's S sources, D destinations and E edges, rows of W values into H columns,
 W first: the product and that of W's gradient are 4 S W H operations and read the S rows of W values

@@ -173,7 +173,7 @@ def _answer(side: subprocess.Popen[str], word: str) -> Any:
 
 
 def start(side: str, words: list[str]) -> subprocess.Popen[str]:
-    """A fresh process that has imported its revision, and nothing more before it is told to."""
+    """A fresh process that has imported its revision, and nothing more before it gets a command."""
     python, _, folder = side.partition(":")
     where = {"PYTHONPATH": folder} if folder else {}
     return subprocess.Popen(
@@ -260,7 +260,7 @@ def main() -> None:
     times: dict[str, list[list[float]]] = {}
     table: dict[str, dict[str, Any]] = {}
     lives = [given.sides[:: 1 if n % 2 == 0 else -1] for n in range(given.lives)]
-    # Apart: all are there before the first is told to open, so that no import runs beside a case.
+    # Apart: all are there before the first opens a graph, so that no import runs during a case.
     early = [[start(side, words) for side in sides] for sides in lives if given.apart]
     for side in (side for running in early for side in running):
         _answer(side, "ready ")

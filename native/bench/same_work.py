@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--epochs", type=int, default=2)
     given = parser.parse_args()
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     seen: set[str] = set()
     for folder in given.runs:
         if not (folder / "cells.csv").exists():
@@ -102,7 +102,7 @@ def main() -> None:
                 state = "missing" if missing else "different" if found else "same"
             except GnnbenchError as error:
                 found, state = [str(error)], "error"
-            told.append(
+            rows.append(
                 {
                     "cell": label,
                     "dataset": cell.dataset,
@@ -120,8 +120,8 @@ def main() -> None:
                 f" {'; '.join(found)}",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
-    print(json.dumps(told, indent=1))
-    sys.exit(any(t["state"] in ("different", "error") for t in told))
+    print(json.dumps(rows, indent=1))
+    sys.exit(any(t["state"] in ("different", "error") for t in rows))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def timed(call: Callable[[int], Any], options: argparse.Namespace) -> float:
     return statistics.median(times)
 
 
-def of_a_rank(rank: int, options: argparse.Namespace, port: int, told: Any) -> None:
+def of_a_rank(rank: int, options: argparse.Namespace, port: int, answers: Any) -> None:
     """A rank's process: cases in turns; rank 0 tells the times."""
     torch.cuda.set_device(rank)
     device = torch.device("cuda", rank)
@@ -163,7 +163,7 @@ def of_a_rank(rank: int, options: argparse.Namespace, port: int, told: Any) -> N
         found.append({"case": "mapped copy", "ms": ms, "peer_rows": rows, "rows": rows})
     dist.barrier()
     if rank == 0:
-        told.put(found)
+        answers.put(found)
     dist.destroy_process_group()  # shards go with their processes: others may have them mapped
 
 
@@ -172,7 +172,7 @@ def gathers_of(table: Any, ids: list[Tensor]) -> Callable[[int], Any]:
     return lambda nth: table.gather(ids[nth])
 
 
-def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) -> None:
+def of_wholegraph(rank: int, options: argparse.Namespace, port: int, answers: Any) -> None:
     """The same of WholeGraph, which makes a group of ranks by itself."""
     torch.cuda.set_device(rank)
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", str(port)
@@ -206,7 +206,7 @@ def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) 
         dist.barrier()
         wgth.destroy_wholememory_tensor(table)
     if rank == 0:
-        told.put(found)
+        answers.put(found)
     wgth.finalize()
 
 
@@ -238,20 +238,20 @@ def peer_copies(options: argparse.Namespace, size: int) -> float:
     return statistics.median(times)
 
 
-def copies_alone(rank: int, options: argparse.Namespace, size: int, told: Any) -> None:
+def copies_alone(rank: int, options: argparse.Namespace, size: int, answers: Any) -> None:
     """The copies in a process of their own, whose contexts go with it."""
-    told.put(peer_copies(options, size))
+    answers.put(peer_copies(options, size))
 
 
 def in_processes(run: Any, ranks: int, *given: Any) -> Any:
     """What rank 0 of the processes tells. Raises what one of them failed by."""
-    told = mp.get_context("spawn").SimpleQueue()
-    begun = mp.spawn(run, args=(*given, told), nprocs=ranks, join=False)
+    answers = mp.get_context("spawn").SimpleQueue()
+    begun = mp.spawn(run, args=(*given, answers), nprocs=ranks, join=False)
     found = None
     while not begun.join(timeout=0.2):
-        if found is None and not told.empty():
-            found = told.get()
-    return told.get() if found is None else found
+        if found is None and not answers.empty():
+            found = answers.get()
+    return answers.get() if found is None else found
 
 
 def main() -> int:
@@ -285,15 +285,15 @@ def main() -> int:
         row["gb_s"] = rows * options.row_bytes / row["ms"] / 1e6
         row["peer_gb_s"] = row["peer_rows"] * options.row_bytes / row["ms"] / 1e6
         row["peer_of_copy"] = row["peer_gb_s"] / copy_rate if copy_rate else None
-    told = {
+    answers = {
         "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
         "gpus": options.gpus, "rows": options.rows, "row_bytes": options.row_bytes,
         "ids": options.ids, "turns": options.turns, "calls": options.calls, "seed": options.seed,
         "copy_bytes": size, "copy_ms": copy_ms, "copy_gb_s": copy_rate, "notes": notes,
         "results": found,
     }  # fmt: skip
-    options.out.write_text(json.dumps(told, indent=1) + "\n")
-    print(f"{told['device']} x {options.gpus}, torch {told['torch']}: {options.ids} rows of"
+    options.out.write_text(json.dumps(answers, indent=1) + "\n")
+    print(f"{answers['device']} x {options.gpus}, torch {answers['torch']}: {options.ids} rows of"
           f" {options.row_bytes} B out of {options.rows} in {options.gpus} shards")  # fmt: skip
     if copy_rate:
         print(f"peer copy, all GPUs at once: {copy_rate:.1f} GB/s into each")

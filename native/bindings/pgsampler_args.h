@@ -1,4 +1,4 @@
-// What the operator `pgsampler` takes and tells beside a sampler's usual arguments, on both
+// Arguments and results of the operator `pgsampler` beyond those of all samplers, on both
 // devices.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Host-only test of PGSampler on threads where memory runs out: whichever allocation fails, all
-// workers end and the caller is told.
+// workers end and the caller gets an error.
 #include <atomic>
 #include <cstdlib>
 #include <new>

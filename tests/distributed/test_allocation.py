@@ -45,10 +45,10 @@ FEWER = {("graphsage", "twitter"), ("graphsage", "papers100m"), ("graphsage", "u
 
 @pytest.mark.parametrize("workload", TABLES, ids="-".join)
 def test_the_papers_table(workload):
-    sample, extract, train, told = TABLES[workload]
-    found = allocate(8, sample, max(extract, train))
-    assert found.samplers == told + (workload in FEWER)
-    assert found.samplers + found.trainers == 8
+    sample, extract, train, published = TABLES[workload]
+    allocation = allocate(8, sample, max(extract, train))
+    assert allocation.samplers == published + (workload in FEWER)
+    assert allocation.samplers + allocation.trainers == 8
 
 
 def test_profit_is_the_time_that_others_need_less_ones_own():

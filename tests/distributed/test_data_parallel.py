@@ -1,4 +1,4 @@
-"""Ranks that train together: one rank's draws and losses, whatever the split; nothing remains."""
+"""Ranks that train together sample and learn as one process; no process remains."""
 
 import os
 import signal
@@ -15,6 +15,7 @@ from gnnbench.core import process_activity
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import MiniBatch
+from gnnbench.distributed import rank_monitor
 from gnnbench.distributed.merge import BatchShard, RankEpoch, merge_ranks
 from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.distributed.shard_epoch import seed_shard
@@ -25,7 +26,7 @@ from gnnbench.systems.runtime.verification import digest_of
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_a_batch_is_cut_into_contiguous_stretches():
+def test_a_batch_is_split_into_contiguous_shards():
     seeds = torch.arange(10, 17)
     cut = [seed_shard(seeds, rank, 3).tolist() for rank in range(3)]
     assert cut == [[10, 11, 12], [13, 14], [15, 16]]
@@ -40,8 +41,8 @@ WAYS = [{"schedule.gradients": way} for way in ("flat", "ddp")]
 def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes, way):
     plain = make(small_graph, **{**SMALL, **changes, "max_batches": 4})
     system = group(3, way, **changes, max_batches=4)
-    ((one, facts, _), *_), ((other, united, _), *_) = trained(plain, 1), trained(system, 1)
-    assert united == facts
+    ((one, facts, _), *_), ((other, merged_facts, _), *_) = trained(plain, 1), trained(system, 1)
+    assert merged_facts == facts
     torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
 
 
@@ -53,10 +54,10 @@ def test_seeds_without_labels_weigh_nothing(group, small_graph, way):
     labels[second], labels[seed_shard(first, 1, 3)], labels[first[:5]] = -1, -1, -1
     graph = replace(small_graph, labels=labels)
     plain, system = make(graph, **SMALL), group(3, way, of=graph)
-    for (one, facts, weights), (other, united, moved) in zip(
+    for (one, facts, weights), (other, merged_facts, moved) in zip(
         trained(plain, 2), trained(system, 2), strict=True
     ):
-        assert united == facts
+        assert merged_facts == facts
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5, equal_nan=True)
         torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
         assert not moved.isnan().any()
@@ -73,14 +74,14 @@ def test_every_model_has_gradients_for_ddp_to_add_up(group, small_graph, model):
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
 
 
-def test_what_ddp_adds_up_is_counted(group):
+def test_bytes_reduced_by_ddp_are_counted(group):
     system = group(2, WAYS[1])
     report = run(system)
-    found = counted(report)
+    counts = counted(report)
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
     # Gradients of each of four batches, and their losses at the end; of both ranks.
-    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * (4 * parameters + 4)
-    assert all(found["schedule", "reduce_time_s", rank] > 0 for rank in "01")
+    assert counts["schedule", "reduce_bytes", ""] == 2 * 4 * (4 * parameters + 4)
+    assert all(counts["schedule", "reduce_time_s", rank] > 0 for rank in "01")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_what_ddp_adds_up_is_counted(group):
 def test_peers_train_in_ranks_by_random_numbers_of_their_own(
     group, small_graph, system, ranks, way
 ):
-    """Seeds and what the first hop has are one process's; what is deeper is by chance."""
+    """Seeds and the first hop equal one process'; deeper hops are random."""
     if missing := find("baseline" if system == "pgsampler" else system).missing("cpu"):
         pytest.skip(missing.reason)
     settings = {"sampler": "pgsampler"} if system == "pgsampler" else {}
@@ -98,10 +99,10 @@ def test_peers_train_in_ranks_by_random_numbers_of_their_own(
     sizes = {**SMALL, "fanouts": (3, 2)}
     plain = make(small_graph, system, {**settings, "schedule": "serial"}, **sizes)
     ranks = group(ranks, {"schedule.gradients": way, **settings}, system=system, **sizes)
-    found, right = ranks.check(), plain.check()
-    assert found.ok, found.reason
-    # The gate tells what ranks draw together: of `new` a node's edges at every hop that one has it.
-    more = found.edges_per_seed / right.edges_per_seed
+    ours, right = ranks.check(), plain.check()
+    assert ours.ok, ours.reason
+    # The gate reports the edges of all ranks: with `new`, a node's edges at each hop of a rank.
+    more = ours.edges_per_seed / right.edges_per_seed
     assert more > 1.02 if system == "pyg" else more == pytest.approx(1, rel=0.1)
     for (one, (batches, seeds, edges, nodes), _), (other, facts, _) in zip(
         trained(plain, 6), trained(ranks, 6), strict=True
@@ -129,24 +130,24 @@ def test_ranks_reorder_alike_and_reuse_rows(group, small_graph, settings, change
     plain = make(small_graph, "fastgl", {**settings, "schedule": "serial"}, **sizes)
     ranks = group(3, settings, system="fastgl", **sizes)
     assert ranks.check().ok
-    for (_, facts, _), (_, united, _) in zip(trained(plain), trained(ranks), strict=True):
-        assert united == facts  # weights of all ranks were equal, bit for bit
+    for (_, facts, _), (_, merged_facts, _) in zip(trained(plain), trained(ranks), strict=True):
+        assert merged_facts == facts  # weights of all ranks were equal, bit for bit
     report = run(ranks, 5)
     assert report.ok, report.reason
     if not changes:
-        found = counted(report)
-        assert found["features", "feature_bytes", "reused"] > 0
-        assert (found.get(("order", "reordered", ""), 0) > 0) == ("order" not in settings)
+        counts = counted(report)
+        assert counts["features", "feature_bytes", "reused"] > 0
+        assert (counts.get(("order", "reordered", ""), 0) > 0) == ("order" not in settings)
 
 
 def test_an_order_of_its_own_trains_to_the_same_losses_in_any_number_of_ranks(group, small_graph):
     """Where the first rank's shard of a batch is all of it the order is one process's."""
     sizes = {"batch_size": 1, "fanouts": (3, 2), "max_batches": 12}
     plain = make(small_graph, "fastgl", {"schedule": "serial"}, **sizes)
-    for (one, facts, _), (other, united, _) in zip(
+    for (one, facts, _), (other, merged_facts, _) in zip(
         trained(plain), trained(group(2, system="fastgl", **sizes)), strict=True
     ):
-        assert united == facts
+        assert merged_facts == facts
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
 
 
@@ -159,7 +160,7 @@ def test_without_a_model_they_draw_and_fetch(group, small_graph, until):
     assert report.unique_nodes == plain.unique_nodes
 
 
-def test_phases_bytes_and_imbalance_are_told_by_rank(group):
+def test_phases_bytes_and_imbalance_are_reported_by_rank(group):
     system = group(2)
     timeline = Timeline.on("cpu")
     timeline.start()
@@ -172,15 +173,15 @@ def test_phases_bytes_and_imbalance_are_told_by_rank(group):
         assert computed == [0, 1, 2, 3]
     assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
     report = system.audit(0)
-    found = counted(report)
+    counts = counted(report)
     for phase in ("sample", "memory_io", "compute"):
         for rank in "01":
-            assert found["schedule", f"rank_{phase}_s", rank] > 0
-    assert 1 <= found["schedule", "rank_imbalance", ""] <= 2
+            assert counts["schedule", f"rank_{phase}_s", rank] > 0
+    assert 1 <= counts["schedule", "rank_imbalance", ""] <= 2
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
-    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
-    rows = report.unique_nodes + found["schedule", "again_nodes", ""]
-    assert found["features", "feature_bytes", "host"] == rows * 24 * 4  # of both ranks
+    assert counts["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
+    rows = report.unique_nodes + counts["schedule", "again_nodes", ""]
+    assert counts["features", "feature_bytes", "host"] == rows * 24 * 4  # of both ranks
 
 
 def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
@@ -197,8 +198,9 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
         run(system, 2)
 
 
-def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
-    monkeypatch.setattr(process_activity, "SILENCE_S", 2.0)
+def test_hanging_rank_is_killed_and_reported(own_group, monkeypatch):
+    monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
+    monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
     system = own_group(2)
     assert run(system).ok
     os.kill(system.schedule.pids[0], signal.SIGSTOP)
@@ -207,10 +209,10 @@ def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
     assert not alive(system.schedule.pids[0])
 
 
-def test_what_ranks_cannot_run_is_refused():
+def test_unsupported_recipes_of_ranks_are_refused():
     def refused(system="baseline", until="compute", **settings):
-        asked = {"schedule": "data-parallel", **settings}
-        return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
+        all_settings = {"schedule": "data-parallel", **settings}
+        return find(system).resolved(all_settings, "cpu", Until.of(until)).unsupported
 
     assert not refused()
     assert "frontier=cumulative" in refused(**{"sampler.frontier": "new"})
@@ -244,25 +246,25 @@ def share(number, dst, offsets, edges):
     return BatchShard(number, 1, torch.tensor(sorted({*dst, *edges})), [hop], [torch.tensor(edges)])
 
 
-def test_batches_of_no_hops_are_told_apart_by_their_nodes():
+def test_batches_without_hops_differ_by_their_nodes():
     one = RankEpoch([BatchShard(0, 2, torch.tensor([4, 7]), [], [])], "", "")
     other = RankEpoch([BatchShard(0, 1, torch.tensor([9]), [], [])], "", "")
-    found = merge_ranks([one, other])
-    assert (found.reason, found.seeds, found.edges, found.nodes) == ("", 3, 0, 3)
-    ((dst, counts, neighbours),) = found.drawn[0]
+    merged = merge_ranks([one, other])
+    assert (merged.reason, merged.seeds, merged.edges, merged.nodes) == ("", 3, 0, 3)
+    ((dst, counts, neighbours),) = merged.drawn[0]
     assert dst.tolist() == neighbours.tolist() == [4, 7, 9] and counts.tolist() == [1, 1, 1]
     alone = merge_ranks([RankEpoch([BatchShard(0, 3, torch.tensor([7, 9, 4]), [], [])], "", "")])
-    assert digest_of(found.drawn.values()) == digest_of(alone.drawn.values())
+    assert digest_of(merged.drawn.values()) == digest_of(alone.drawn.values())
 
 
-def test_shares_are_put_together_and_held_against_each_other():
+def test_shards_are_merged_and_compared():
     one = RankEpoch([share(0, [4, 7], [0, 2, 3], [1, 2, 5])], "", "w")
     other = RankEpoch([share(0, [7, 9], [0, 1, 3], [5, 1, 8])], "", "w")
-    found = merge_ranks([one, other])
-    assert found.reason == ""
-    assert (found.batches, found.seeds, found.edges, found.nodes) == (1, 2, 5, 7)
-    assert (found.again_edges, found.again_nodes) == (1, 3)
-    ((dst, counts, neighbours),) = found.drawn[0]
+    merged = merge_ranks([one, other])
+    assert merged.reason == ""
+    assert (merged.batches, merged.seeds, merged.edges, merged.nodes) == (1, 2, 5, 7)
+    assert (merged.again_edges, merged.again_nodes) == (1, 3)
+    ((dst, counts, neighbours),) = merged.drawn[0]
     assert dst.tolist() == [4, 7, 9] and counts.tolist() == [2, 1, 2]
     assert neighbours.tolist() == [1, 2, 5, 1, 8]
     wrong = RankEpoch([share(0, [7, 9], [0, 1, 3], [6, 1, 8])], "", "w")
@@ -273,11 +275,11 @@ def test_shares_are_put_together_and_held_against_each_other():
     assert merge_ranks([one, RankEpoch([], "a fault", "w")]).reason == "rank 1: a fault"
 
 
-def test_a_share_keeps_the_batchs_own_tensors(small_graph):
+def test_shard_refers_to_the_tensors_of_the_batch(small_graph):
     batch = make(small_graph, until="sample", **SMALL).stages.sampler.sample(
         small_graph.train_idx[:5], 0, 0
     )
     assert isinstance(batch, MiniBatch)
-    found = BatchShard.of(batch, record_edges=True, exact=True)
-    assert found.inputs.data_ptr() == batch.input_nodes.data_ptr()
-    assert [e.numel() for e in found.edges] == [b.num_edges for b in reversed(batch.blocks)]
+    shard = BatchShard.of(batch, record_edges=True, exact=True)
+    assert shard.inputs.data_ptr() == batch.input_nodes.data_ptr()
+    assert [e.numel() for e in shard.edges] == [b.num_edges for b in reversed(batch.blocks)]

@@ -1,4 +1,4 @@
-"""Samplers and trainers apart: one process's edges and updates, each batch once; nothing stays."""
+"""Sampler and trainer ranks: edges and updates of one process, each batch once."""
 
 import copy
 import os
@@ -29,14 +29,14 @@ def factored(small_graph, rank_pool):
 
 def trained(system, epochs=3):
     """By epoch: the mean loss, what was drawn, and the parameters."""
-    found = []
+    results = []
     for epoch in range(epochs):
         report = run(system, epoch)
         assert report.ok, report.reason
         weights = torch.cat([p.detach().flatten() for p in system.trainer.model.parameters()])
         facts = (report.batches, report.seeds, report.sampled_edges, report.unique_nodes)
-        found.append((report.loss, facts, weights))
-    return found
+        results.append((report.loss, facts, weights))
+    return results
 
 
 def by_steps(system, epoch, steps, model, optimizer):
@@ -58,8 +58,8 @@ def by_steps(system, epoch, steps, model, optimizer):
     return losses
 
 
-def looked_at(plain, system):
-    """Whether all batches' edges, together, are one process's; the model is as before."""
+def check_verified_epoch(plain, system):
+    """All batches' edges equal one process'; the model is unchanged."""
     before = system.trainer.kept()
     one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
     assert one.ok and other.ok, other.reason
@@ -79,7 +79,7 @@ def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph,
         assert drawn == facts
         assert other == pytest.approx(loss, rel=1e-5)
         torch.testing.assert_close(moved, weights, rtol=1e-4, atol=1e-6)
-    looked_at(plain, system)
+    check_verified_epoch(plain, system)
 
 
 @pytest.mark.parametrize(("samplers", "trainers"), [(1, 3), (2, 2)])
@@ -101,10 +101,10 @@ def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
         assert report.loss == pytest.approx(sum(losses.values()) / 7, rel=1e-4)
         for ours, theirs in zip(system.trainer.model.parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
-    looked_at(plain, system)
+    check_verified_epoch(plain, system)
 
 
-def test_who_learns_otherwise_is_found_when_looked_at(factored):
+def test_verification_detects_wrong_losses_and_weights(factored):
     system = factored(1, 2)
     model = system.trainer.model
     report = system.verify(5, Timeline.on("cpu"))
@@ -155,7 +155,7 @@ def test_without_a_model_they_draw_and_fetch(factored, small_graph):
     assert counted(report)[of_rows] == counted(plain)[of_rows]
 
 
-def test_a_full_queue_holds_the_sampler_back(factored):
+def test_a_full_queue_blocks_the_sampler(factored):
     system = factored(2, 1, {"schedule.queue": 1, "schedule.depth": 0})
     step, begun = system.trainer.step, []
 
@@ -171,12 +171,12 @@ def test_a_full_queue_holds_the_sampler_back(factored):
     timeline.stop()
     report = system.audit(0)
     assert report.ok, report.reason
-    found = counted(report)
-    assert found["schedule", "queue_most", ""] == 1
+    counts = counted(report)
+    assert counts["schedule", "queue_most", ""] == 1
     # Batch b is in its place only once batch b - 1 has left it, after b - 2 was trained on.
     ends = {s.batch: s.end for s in timeline.spans() if s.phase == "sample"}
     assert all(ends[b] > begun[b - 2] for b in range(2, 7))
-    assert sum(found["schedule", "rank_wait_s", rank] for rank in "12") > 0
+    assert sum(counts["schedule", "rank_wait_s", rank] for rank in "12") > 0
     room = run(system, 1)
     assert room.ok and counted(room)["schedule", "queue_most", ""] == 1
 
@@ -222,8 +222,8 @@ def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, dep
     wakes.join()
     assert other.ok, other.reason
     assert other.digest == one.digest
-    found = counted(other)
-    assert found["schedule", "rank_trained", "0"] + found["schedule", "rank_trained", "1"] == 7
+    counts = counted(other)
+    assert counts["schedule", "rank_trained", "0"] + counts["schedule", "rank_trained", "1"] == 7
 
 
 def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
@@ -241,21 +241,21 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
                 if 1 in tasks._share_requests or 1 in tasks.steps[0].members:
                     break
                 time.sleep(0.01)
-            tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
+            tasks.pace.note(False, 1e6)  # training is slow, so switching always pays
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = slow
     for epoch in range(2):  # the second one begins with a sampler again
         report = run(system, epoch)
         assert report.ok, report.reason
-        found = counted(report)
-        assert found["schedule", "switches", ""] == 1
-        assert found["schedule", "rank_drawn", "1"] == 7
+        counts = counted(report)
+        assert counts["schedule", "switches", ""] == 1
+        assert counts["schedule", "rank_drawn", "1"] == 7
         assert (
-            found["schedule", "rank_trained", "0"], found["schedule", "rank_trained", "1"]
+            counts["schedule", "rank_trained", "0"], counts["schedule", "rank_trained", "1"]
         ) == (4, 3)  # fmt: skip
         steps = [list(s.batches) for s in system.schedule.coordination.steps]
-        # Where the trainer was late, all was drawn before it asked for its first batch.
+        # If the trainer was late, all was sampled before its first request.
         late = [[0, 1], [2, 3], [4, 5], [6]]
         assert steps in ([[0], [1, 2], [3, 4], [5, 6]], late)
         losses = by_steps(plain, epoch, steps, model, optimizer)
@@ -282,22 +282,22 @@ def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainer
 
     monkeypatch.setattr(Launcher, "_measure", measured)
     system = factored(1, 2, {"schedule.allocation": "auto"})
-    found = counted(run(system))
-    assert (found["schedule", "samplers", ""], found["schedule", "trainers", ""]) == (
+    counts = counted(run(system))
+    assert (counts["schedule", "samplers", ""], counts["schedule", "trainers", ""]) == (
         samplers, trainers,
     )  # fmt: skip
-    assert found["schedule", "measured_sample_s", ""] == took.sample_s
+    assert counts["schedule", "measured_sample_s", ""] == took.sample_s
 
 
 def test_auto_measures_an_epoch_and_leaves_the_model_as_it_was(factored, small_graph):
     system, plain = factored(1, 1, {"schedule.allocation": "auto"}), make(small_graph, **SMALL)
     (loss, facts, _), (other, drawn, _) = trained(plain, 1)[0], trained(system, 1)[0]
     assert drawn == facts and other == pytest.approx(loss, rel=1e-5)
-    found = counted(run(system, 1))
-    assert all(found["schedule", f"measured_{p}_s", ""] > 0 for p in ("sample", "compute"))
+    counts = counted(run(system, 1))
+    assert all(counts["schedule", f"measured_{p}_s", ""] > 0 for p in ("sample", "compute"))
 
 
-def test_phases_idle_and_waiting_are_told_by_rank(factored):
+def test_phases_idle_and_waiting_are_reported_by_rank(factored):
     system = factored(1, 2)
     timeline = Timeline.on("cpu")
     timeline.start()
@@ -310,22 +310,22 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
     assert fetched == [0, 1, 2, 3, 4, 5, 6]
     assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
     report = system.audit(0)
-    found = counted(report)
-    assert found["schedule", "rank_sample_s", "2"] > 0
+    counts = counted(report)
+    assert counts["schedule", "rank_sample_s", "2"] > 0
     for rank in "01":
-        assert found["schedule", "rank_memory_io_s", rank] > 0
-        assert found["schedule", "rank_compute_s", rank] > 0
-        assert ("schedule", "rank_sample_s", rank) not in found
+        assert counts["schedule", "rank_memory_io_s", rank] > 0
+        assert counts["schedule", "rank_compute_s", rank] > 0
+        assert ("schedule", "rank_sample_s", rank) not in counts
     for rank in "012":
-        assert 0 < found["schedule", "rank_idle_s", rank] < timeline.wall_s
-        assert found["schedule", "rank_held_bytes", rank] > 1 << 20
-    # How uneven ranks are is told of each role: one sampler is as fast as itself.
-    assert found["schedule", "rank_imbalance", "samplers"] == 1.0
-    assert 1.0 <= found["schedule", "rank_imbalance", "trainers"] <= 2.0
-    assert ("schedule", "rank_imbalance", "") not in found
-    assert found["schedule", "rank_drawn", "2"] == 7
-    assert found["schedule", "samplers", ""] == 1 and found["schedule", "trainers", ""] == 2
-    assert found["schedule", "handed_bytes", ""] > 0
+        assert 0 < counts["schedule", "rank_idle_s", rank] < timeline.wall_s
+        assert counts["schedule", "rank_held_bytes", rank] > 1 << 20
+    # Imbalance is reported for each role; that of one sampler is 1.
+    assert counts["schedule", "rank_imbalance", "samplers"] == 1.0
+    assert 1.0 <= counts["schedule", "rank_imbalance", "trainers"] <= 2.0
+    assert ("schedule", "rank_imbalance", "") not in counts
+    assert counts["schedule", "rank_drawn", "2"] == 7
+    assert counts["schedule", "samplers", ""] == 1 and counts["schedule", "trainers", ""] == 2
+    assert counts["schedule", "handed_bytes", ""] > 0
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
-    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
-    assert found["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4
+    assert counts["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
+    assert counts["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4

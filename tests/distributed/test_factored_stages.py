@@ -29,9 +29,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
         ({"schedule.samplers": 2, "schedule.allocation": "auto"}, ["uva", "uva", "gpu"]),
     ],
 )
-def test_trainers_hold_no_topology_on_their_gpus(settings, lean):
-    """The worker, too, gates by the host's. Which ranks train ``auto`` finds out by the last one;
-    who is told then that it samples is given the topology."""
+def test_trainers_store_no_topology_on_their_gpus(settings, lean):
+    """The worker's gate also uses the host's. With ``auto`` the last rank measures the roles;
+    a rank that then becomes a sampler receives the topology."""
     recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
     assert recipe.sampler.topology == "gpu"
     assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
@@ -47,24 +47,24 @@ def test_on_a_cpu_every_rank_maps_the_one_topology():
     assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
 
 
-def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
-    asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
+def test_a_rank_with_the_sampler_role_uses_the_recipes_sampler(small_graph):
+    requested, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
     rank = Executor(1, 4)
     rank.roles = JoinWithRole(trainers=2)
-    assert rank.sampler_spec(asked, built) == built
+    assert rank.sampler_spec(requested, built) == built
     rank.rank = 2
-    assert rank.sampler_spec(asked, built) == asked
+    assert rank.sampler_spec(requested, built) == requested
     worker = WorkerRank.__new__(WorkerRank)
     worker._system = make(small_graph, **SMALL)
-    worker._use_sampler(asked)
+    worker._use_sampler(requested)
     assert worker._system.stages.sampler.name == "fastsample"
     assert run(worker._system).ok
 
 
 def test_what_cannot_be_factored_is_refused():
     def refused(system="baseline", until="compute", **settings):
-        asked = {"schedule": "factored", **settings}
-        return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
+        all_settings = {"schedule": "factored", **settings}
+        return find(system).resolved(all_settings, "cpu", Until.of(until)).unsupported
 
     assert not refused()
     assert not refused("gnnlab") and not refused("tsota")
@@ -84,10 +84,10 @@ def test_each_batch_must_be_trained_on_once():
         ran = [TrainedBatch(n, 2, 5, 6, 0.5 + n) for n in numbers]
         return TrainedEpoch(ran, reason, weights, list(seen))
 
-    found = merge_trained([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
-    assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
-    assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
-    assert sorted(found.seen) == [b"a", b"b", b"c"]
+    merged = merge_trained([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
+    assert merged.reason == "" and merged.losses == [0.5, 1.5, 2.5]
+    assert (merged.batches, merged.seeds, merged.edges, merged.nodes) == (3, 6, 15, 18)
+    assert sorted(merged.seen) == [b"a", b"b", b"c"]
     assert merge_trained([one(0, 1), one(1, 2)], 3).reason == (
         "batch 2 was trained on 2 times in the epoch"
     )
@@ -124,6 +124,6 @@ def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
     store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
     stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
     looked = StepVerification([torch.arange(2)], stages, [], torch.tensor([2.02]))
-    found = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
-    assert found.startswith(fault) and bool(found) == bool(fault)
+    fault_text = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
+    assert fault_text.startswith(fault) and bool(fault_text) == bool(fault)
     assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])

@@ -1,4 +1,4 @@
-"""Ranks that have a part of the graph each: one process' draws and losses; rounds and bytes."""
+"""Partitioned graphs: ranks sample and learn as one process; rounds and bytes are exact."""
 
 import os
 import signal
@@ -35,27 +35,27 @@ def placed(graph, ranks):
     return partition(graph, ranks, "random", 3)  # 3: the cells' seed
 
 
-def sent(found, stage, ranks):
-    return [found[stage, "sent_bytes", str(rank)] for rank in range(ranks)]
+def sent(counts, stage, ranks):
+    return [counts[stage, "sent_bytes", str(rank)] for rank in range(ranks)]
 
 
 @pytest.mark.parametrize("fanouts", [(3,), (3, 2), (3, 2, 2)])
 def test_vanilla_takes_2_rounds_a_hop_and_hybrid_2(group, fanouts):
     hops = len(fanouts)
-    found = counted(run(split(group, 2, "vanilla", fanouts=fanouts)))
-    assert found.get(("sampler", "exchange_rounds", ""), 0) == BATCHES * 2 * (hops - 1)
-    assert found["features", "exchange_rounds", ""] == BATCHES * 2
-    found = counted(run(split(group, 2, "hybrid", fanouts=fanouts)))
-    assert not any(key[:2] == ("sampler", "exchange_rounds") for key in found)
-    assert found["features", "exchange_rounds", ""] == BATCHES * 2
-    found = counted(run(split(group, 2, "seeds", fanouts=fanouts)))
-    assert not any(name in ("exchange_rounds", "sent_bytes") for _, name, _ in found)
+    counts = counted(run(split(group, 2, "vanilla", fanouts=fanouts)))
+    assert counts.get(("sampler", "exchange_rounds", ""), 0) == BATCHES * 2 * (hops - 1)
+    assert counts["features", "exchange_rounds", ""] == BATCHES * 2
+    counts = counted(run(split(group, 2, "hybrid", fanouts=fanouts)))
+    assert not any(key[:2] == ("sampler", "exchange_rounds") for key in counts)
+    assert counts["features", "exchange_rounds", ""] == BATCHES * 2
+    counts = counted(run(split(group, 2, "seeds", fanouts=fanouts)))
+    assert not any(name in ("exchange_rounds", "sent_bytes") for _, name, _ in counts)
 
 
 def test_bytes_sent_are_those_of_the_ids_and_rows_of_others(group, small_graph):
     system, ranks = split(group, 4, "hybrid"), 4
     report = run(system)
-    found = counted(report)
+    counts = counted(report)
     made = placed(small_graph, ranks)
     wanted = torch.zeros(ranks, ranks, dtype=torch.int64)  # by who wants and who has
     sampler = make(small_graph, **SMALL).stages.sampler
@@ -66,19 +66,19 @@ def test_bytes_sent_are_those_of_the_ids_and_rows_of_others(group, small_graph):
                 nodes = sampler.sample(seeds, 0, number).input_nodes
                 wanted[rank] += torch.bincount(made.owners[nodes.long()], minlength=ranks)
     row, others = 24 * 4, wanted - wanted.diag().diag()
-    ids, rows = others.sum(1) * 4, others.sum(0) * row  # asked for; given
-    assert sent(found, "features", ranks) == (ids + rows).tolist()
-    assert found["features", "feature_bytes", "network"] == int(others.sum()) * row
-    assert found["features", "feature_bytes", "host"] == int(wanted.diag().sum()) * row
-    again = found["schedule", "again_nodes", ""]
+    ids, rows = others.sum(1) * 4, others.sum(0) * row  # requests; answers
+    assert sent(counts, "features", ranks) == (ids + rows).tolist()
+    assert counts["features", "feature_bytes", "network"] == int(others.sum()) * row
+    assert counts["features", "feature_bytes", "host"] == int(wanted.diag().sum()) * row
+    again = counts["schedule", "again_nodes", ""]
     assert int(wanted.sum()) == report.unique_nodes + again
-    assert all(found["features", "exchange_time_s", str(rank)] > 0 for rank in range(ranks))
+    assert all(counts["features", "exchange_time_s", str(rank)] > 0 for rank in range(ranks))
 
 
-def test_vanilla_sends_ids_counts_and_neighbours_besides(group, small_graph):
-    """Of two hops the second asks for nodes of the other rank: ids there; counts, neighbours back,
-    4 bytes each."""
-    found = counted(run(split(group, 2, "vanilla")))
+def test_vanilla_also_sends_ids_counts_and_neighbours(group, small_graph):
+    """Of two hops the second sends requests to the other rank: ids there; counts and neighbours
+    back, 4 bytes each."""
+    counted_values = counted(run(split(group, 2, "vanilla")))
     made, expected = placed(small_graph, 2), [0, 0]
     system = make(small_graph, **SMALL)
     for number, batch in enumerate(system.order.batches(0)):
@@ -90,7 +90,7 @@ def test_vanilla_sends_ids_counts_and_neighbours_besides(group, small_graph):
             expected[rank] += 4 * int(away.sum())
             edges = int(block.indptr.diff()[away].sum())
             expected[1 - rank] += 4 * (int(away.sum()) + edges)
-    assert sent(found, "sampler", 2) == expected
+    assert sent(counted_values, "sampler", 2) == expected
     assert expected[0] > 0 < expected[1]
 
 
@@ -102,9 +102,9 @@ def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
     names = {"all_to_all_single": swaps, "all_reduce": BATCHES}
 
     def called(epoch):
-        with collectives() as found:
+        with collectives() as calls:
             assert run(system, epoch).ok
-        return dict(found)
+        return dict(calls)
 
     assert called(0) == {**names, "broadcast": 1}
     assert called(1) == called(2) == names
@@ -138,10 +138,10 @@ def test_an_empty_part_and_one_without_training_nodes_are_valid(
     graph = made_of(small_graph)
     parts = {"schedule.partition": mode, "schedule.method": "contiguous"}
     plain, system = make(graph, **SMALL), group(ranks, parts, of=graph)
-    for (one, facts, _), (other, united, _) in zip(
+    for (one, facts, _), (other, merged, _) in zip(
         trained(plain, 2), trained(system, 2), strict=True
     ):
-        assert united == facts
+        assert merged == facts
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
     assert system.schedule.rank_audit.compare(0, [graph.train_idx]) == ""
 
@@ -156,21 +156,23 @@ def test_without_a_model_parts_draw_and_fetch(group, small_graph, mode, until):
     assert report.unique_nodes == plain.unique_nodes
 
 
-def test_what_the_partition_took_and_is_stands_before_the_first_epoch(group, small_graph):
+def test_partition_time_and_quality_are_counted_at_setup(group, small_graph):
     system = split(group, 2, "vanilla")
-    found = {(stage, name, where): n for stage, name, where, n in system.setup_counts}
+    counts = {(stage, name, where): n for stage, name, where, n in system.setup_counts}
     owners = placed(small_graph, 2).owners
     dst = torch.repeat_interleave(torch.arange(400), small_graph.indptr.diff())
     cut = int((owners[dst] != owners[small_graph.indices.long()]).sum())
-    assert found["partition", "edges_cut", ""] == cut
-    assert found["partition", "cut_share", ""] == cut / small_graph.num_edges
-    assert found["partition", "part_training_imbalance", ""] == 1.0
-    assert found["partition", "part_nodes_imbalance", ""] == 1.0
+    assert counts["partition", "edges_cut", ""] == cut
+    assert counts["partition", "cut_share", ""] == cut / small_graph.num_edges
+    assert counts["partition", "part_training_imbalance", ""] == 1.0
+    assert counts["partition", "part_nodes_imbalance", ""] == 1.0
     edges = torch.bincount(owners[dst], minlength=2)
-    assert found["partition", "part_edges_imbalance", ""] == int(edges.max()) * 2 / int(edges.sum())
-    assert [found["sampler", "part_bytes", r] for r in "01"] == (4 * edges).tolist()
-    assert [found["features", "part_bytes", r] for r in "01"] == [200 * 24 * 4] * 2
-    assert found["partition", "part_time_s", ""] > 0
+    assert counts["partition", "part_edges_imbalance", ""] == int(edges.max()) * 2 / int(
+        edges.sum()
+    )
+    assert [counts["sampler", "part_bytes", r] for r in "01"] == (4 * edges).tolist()
+    assert [counts["features", "part_bytes", r] for r in "01"] == [200 * 24 * 4] * 2
+    assert counts["partition", "part_time_s", ""] > 0
 
 
 def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
@@ -194,10 +196,10 @@ def test_a_killed_rank_ends_the_epoch_of_parts(own_group):
     assert not any(map(alive, others))
 
 
-def test_what_parts_cannot_run_is_refused():
+def test_unsupported_recipes_of_partitions_are_refused():
     def refused(device="cpu", **settings):
-        asked = {"schedule": "data-parallel", "schedule.partition": "vanilla", **settings}
-        return find("baseline").resolved(asked, device, until).unsupported
+        all_settings = {"schedule": "data-parallel", "schedule.partition": "vanilla", **settings}
+        return find("baseline").resolved(all_settings, device, until).unsupported
 
     until = Until.COMPUTE
     assert not refused()
@@ -216,13 +218,13 @@ def test_what_parts_cannot_run_is_refused():
     [("none", "gpu", "gpu"), ("seeds", "gpu", "gpu"), ("hybrid", "gpu", "host"),
      ("vanilla", "uva", "host")],
 )  # fmt: skip
-def test_no_gpu_holds_more_than_its_part_of_what_is_split(mode, topology, features):
-    """Gate and audit look at the whole graph in the host's memory; the part is beside it."""
-    asked = {
+def test_a_gpu_stores_only_its_part_of_a_split_graph(mode, topology, features):
+    """Gate and audit use the whole graph in the host's memory, in addition to the part."""
+    all_settings = {
         "schedule": "data-parallel", "schedule.partition": mode, "features": "gpu",
         "schedule.method": "default" if mode == "none" else "random",
     }  # fmt: skip
-    recipe = BASELINE.changed(asked).resolved("cuda")
+    recipe = BASELINE.changed(all_settings).resolved("cuda")
     assert (recipe.sampler.topology, recipe.features.name) == ("gpu", "gpu")
     for rank in (0, 1, 7):
         built = recipe.of_rank(rank)
@@ -232,7 +234,7 @@ def test_no_gpu_holds_more_than_its_part_of_what_is_split(mode, topology, featur
 
 
 def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
-    """They may take longer than what an epoch goes by, which is held against them."""
+    """They may take longer than the stages of an epoch, and would fail the comparison."""
     system = make(small_graph, **SMALL)
     assert set(system.probe([7])[0]) == {"sample", "memory_io", "compute"}
     leaner = replace(system.recipe, sampler=native("fastsample").resolved("cpu"))
@@ -243,8 +245,8 @@ def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
 def test_recipes_without_partitions_are_those_that_knew_none():
     plain = find("baseline").resolved({"schedule": "data-parallel"}, "cpu", Until.COMPUTE)
     assert plain.recipe["schedule"] == {"name": "data-parallel", "ranks": 2}
-    asked = {"schedule": "data-parallel", "schedule.partition": "hybrid"}
-    named = find("baseline").resolved(asked, "cpu", Until.COMPUTE).recipe["schedule"]
+    all_settings = {"schedule": "data-parallel", "schedule.partition": "hybrid"}
+    named = find("baseline").resolved(all_settings, "cpu", Until.COMPUTE).recipe["schedule"]
     assert named == {
         "name": "data-parallel", "ranks": 2, "partition": "hybrid", "method": "metis",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A producer's process before the trainer's: the same work, no buffer too early, no remains."""
+"""A producer's process: the same work as in one process, no early write, no remains."""
 
 import json
 import os
@@ -54,22 +54,22 @@ def wait_until(holds):
 
 
 def buffers_of(process):
-    """Inodes of the buffers that a process (a folder of /proc) maps or holds open."""
-    found = set()
+    """Return the inodes of buffers that a process (a folder of /proc) maps or has open."""
+    inodes = set()
     with suppress(OSError):
         for line in (process / "maps").read_text().splitlines():
             if "/memfd:gnnbench:batches" in line:
-                found.add(int(line.split()[4]))
+                inodes.add(int(line.split()[4]))
     with suppress(OSError):
         for link in (process / "fd").iterdir():
             with suppress(OSError):
                 if "/memfd:gnnbench:batches" in str(link.readlink()):
-                    found.add(link.stat().st_ino)
-    return found
+                    inodes.add(link.stat().st_ino)
+    return inodes
 
 
 def anywhere():
-    """The same of all processes."""
+    """Return those of all processes."""
     return set().union(*map(buffers_of, Path("/proc").glob("[0-9]*")))
 
 
@@ -98,13 +98,13 @@ def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_
         for what in ("loss", "digest", "param_norm", "param_moved", "unique_nodes", "batches"):
             assert getattr(ours, what) == getattr(theirs, what), what
         assert ours.batches == 100 and without_own(ours) == counted(theirs)
-        found = counted(ours)
-        assert found["schedule", "handed_bytes", ""] > ours.unique_nodes * 24 * 4
-        assert found["schedule", "buffers_grown", ""] >= (0 if epoch else 2)
+        counts = counted(ours)
+        assert counts["schedule", "handed_bytes", ""] > ours.unique_nodes * 24 * 4
+        assert counts["schedule", "buffers_grown", ""] >= (0 if epoch else 2)
     assert ours.peak_alloc_bytes > theirs.peak_alloc_bytes  # the producer's is in it
 
 
-def test_spans_are_told_on_a_lane_of_the_producers(planted, two, small_graph):
+def test_spans_of_the_producer_have_their_own_lane(planted, two, small_graph):
     system = two(planted("late"), system="zero-copy", **SMALL)
     serial = make(small_graph, **SMALL)
     timelines = [Timeline.on("cpu"), Timeline.on("cpu")]
@@ -118,8 +118,8 @@ def test_spans_are_told_on_a_lane_of_the_producers(planted, two, small_graph):
     producers = [s for s in spans if s.lane == "producer"]
     assert {s.phase for s in producers} == {"sample", "memory_io"}
     for phase in ("sample", "compute"):
-        found = [s.batch for s in spans if s.phase == phase]
-        assert found == [s.batch for s in others if s.phase == phase] == list(range(10))
+        numbers = [s.batch for s in spans if s.phase == phase]
+        assert numbers == [s.batch for s in others if s.phase == phase] == list(range(10))
     timeline = timelines[0]
     assert timeline.sweep().overlap > 0 == timelines[1].sweep().overlap
     assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
@@ -282,11 +282,11 @@ def test_a_consumer_that_is_killed_leaves_nothing():
     ) as consumer:  # fmt: skip
         pid = int(consumer.stdout.readline())
         assert consumer.stdout.readline() == "holds\n"
-        held = buffers_of(Path(f"/proc/{pid}"))
-        assert alive(pid) and len(held) >= 2 and held <= anywhere()
+        mapped = buffers_of(Path(f"/proc/{pid}"))
+        assert alive(pid) and len(mapped) >= 2 and mapped <= anywhere()
         consumer.kill()
     assert wait_until(lambda: not alive(pid))
-    assert wait_until(lambda: not held & anywhere())
+    assert wait_until(lambda: not mapped & anywhere())
 
 
 def test_one_that_only_samples_is_serial(small_graph):
@@ -297,8 +297,8 @@ def test_one_that_only_samples_is_serial(small_graph):
 
 def test_batches_of_a_foreign_framework_stay_where_they_are():
     assert not find("dgl").resolved(TWO, "cpu", Until.SAMPLE).unsupported
-    found = find("dgl").resolved(TWO, "cpu", Until.COMPUTE)
-    assert "sampler 'dgl' draws others; take one of gnnbench's own" in found.unsupported
+    resolved = find("dgl").resolved(TWO, "cpu", Until.COMPUTE)
+    assert "sampler 'dgl' draws others; take one of gnnbench's own" in resolved.unsupported
 
     class Foreign(Batch):
         input_nodes = sizes = hops = tensors = None
@@ -308,8 +308,8 @@ def test_batches_of_a_foreign_framework_stay_where_they_are():
 
 
 def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
-    found = find("zero-copy").resolved({"schedule.share": 10}, "cpu", Until.COMPUTE)
-    assert "schedule.share needs a GPU" in found.unsupported
+    resolved = find("zero-copy").resolved({"schedule.share": 10}, "cpu", Until.COMPUTE)
+    assert "schedule.share needs a GPU" in resolved.unsupported
     with pytest.raises(UsageError, match="share cannot be 0; it is 1 to 100"):
         ProducerConsumer(share=0)
     monkeypatch.setattr(producer_consumer, "MPS_CONTROL", "no-such-command")
@@ -331,12 +331,12 @@ print("torch" in sys.modules, *(one.process.pid for one in producer_consumer._st
 
 def test_a_producer_is_begun_before_torch_is_imported_and_ends_with_its_parent(small_graph):
     job = make(small_graph, settings=TWO, setup=False, **SMALL).job
-    told = json.dumps(asdict(job.cell))
+    cell_text = json.dumps(asdict(job.cell))
     done = subprocess.run(
-        [sys.executable, "-c", BEGIN, told], capture_output=True, text=True, check=True
+        [sys.executable, "-c", BEGIN, cell_text], capture_output=True, text=True, check=True
     )
-    torch_there, pid = done.stdout.split()
-    assert torch_there == "False" and wait_until(lambda: not alive(int(pid)))
+    torch_imported, pid = done.stdout.split()
+    assert torch_imported == "False" and wait_until(lambda: not alive(int(pid)))
     for other in (replace(job.cell, until="sample"), replace(job.cell, composed=False)):
         start_early(other)
         assert producer_consumer._started_early == []

@@ -27,16 +27,19 @@ PARTITIONED = {"schedule.partition": "vanilla", "schedule.method": "random"}
 
 
 def listening(*pids):
-    """Addresses and ports at which processes wait for connections."""
+    """Return the addresses and ports at which processes listen."""
     processes = [psutil.Process(), *map(psutil.Process, pids)]
-    found = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
-    return {(c.laddr.ip, c.laddr.port) for c in found}
+    listening_sockets = [
+        c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"
+    ]
+    return {(c.laddr.ip, c.laddr.port) for c in listening_sockets}
 
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Has ranks taken for hung after a second, once it is called; looks at what they leave."""
+    """Once called, ranks count as hung after a second; checks that no port stays open."""
     before = listening()
+    monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
     yield lambda: monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     assert listening() <= before
     _world.group_count = 0  # a group that was never met counts for torch, in this process alone
@@ -44,15 +47,15 @@ def hurried(monkeypatch):
 
 @pytest.fixture
 def faulty(small_graph, monkeypatch):
-    """Makes systems whose rank 1 errs at one of its draws, which is not set up yet."""
+    """Builds systems whose rank 1 fails at one of its draws; not set up yet."""
     monkeypatch.setenv(registry.extra_variable("sampler"), planted_ranks.SAMPLER)
     registry.entries.cache_clear()
     made = []
 
-    def build(draw, what, settings=None, **changes):
-        monkeypatch.setenv(planted_ranks.FAULT, f"1 {draw} {what}")
-        asked = {"schedule": "data-parallel", "sampler": "faulty", **(settings or {})}
-        made.append(make(small_graph, settings=asked, setup=False, **{**SMALL, **changes}))
+    def build(draw, fault, settings=None, **changes):
+        monkeypatch.setenv(planted_ranks.FAULT, f"1 {draw} {fault}")
+        all_settings = {"schedule": "data-parallel", "sampler": "faulty", **(settings or {})}
+        made.append(make(small_graph, settings=all_settings, setup=False, **{**SMALL, **changes}))
         return made[-1]
 
     yield build
@@ -63,7 +66,7 @@ def faulty(small_graph, monkeypatch):
 
 
 def lost(system, does, match):
-    """What ``does`` raises, within the time that is promised; nobody is left."""
+    """``does`` raises in the promised time, and no process remains."""
     began = time.monotonic()
     with pytest.raises(RankDiedError, match=match):
         does()
@@ -78,7 +81,7 @@ def stop(system):
 @pytest.mark.parametrize(
     ("at", "of"), [("_join", Launcher), ("run", RankSession), ("_measured_allocation", Dispatcher)]
 )
-def test_a_rank_that_is_stopped_before_the_first_epoch(faulty, hurried, monkeypatch, at, of):
+def test_rank_stopped_before_the_first_epoch(faulty, hurried, monkeypatch, at, of):
     """While it is built, before it has met the others, before it has measured an epoch."""
     settings = {"schedule": "factored", "schedule.allocation": "auto"} if of is Dispatcher else {}
     system, right = faulty(-1, "nothing", settings), getattr(of, at)
@@ -95,7 +98,7 @@ def test_a_rank_that_is_stopped_before_the_first_epoch(faulty, hurried, monkeypa
 @pytest.mark.parametrize(
     ("until", "schedule"), [("memory_io", "data-parallel"), ("compute", "factored")]
 )
-def test_a_rank_that_is_stopped_between_the_parts_of_an_epoch(faulty, hurried, until, schedule):
+def test_rank_stopped_between_the_parts_of_an_epoch(faulty, hurried, until, schedule):
     system = faulty(-1, "nothing", {"schedule": schedule}, until=until)
     system.setup()
     assert run(system).ok
@@ -104,7 +107,7 @@ def test_a_rank_that_is_stopped_between_the_parts_of_an_epoch(faulty, hurried, u
     lost(system, lambda: run(system, 1), "rank 1 was stopped for 1 s: it hangs")
 
 
-def test_a_rank_that_is_stopped_between_its_epoch_and_the_audit(group, hurried):
+def test_rank_stopped_between_its_epoch_and_the_audit(group, hurried):
     system = group(2)
     timed(system, 1)
     stop(system)
@@ -112,7 +115,7 @@ def test_a_rank_that_is_stopped_between_its_epoch_and_the_audit(group, hurried):
     lost(system, lambda: system.audit(1), "rank 1 was stopped for 1 s: it hangs")
 
 
-def test_a_rank_that_is_stopped_while_parts_are_compared(group, hurried):
+def test_rank_stopped_while_parts_are_compared(group, hurried):
     system = group(2, PARTITIONED)
     stop(system)
     hurried()
@@ -129,8 +132,8 @@ def test_a_rank_that_is_stopped_while_parts_are_compared(group, hurried):
         (2, {"schedule": "factored", "schedule.samplers": 1}, "compute"),
     ],
 )
-def test_a_rank_that_waits_for_nothing_that_ever_comes(faulty, hurried, draw, settings, until):
-    """Its process lives, and its socket is open: it is known by what it does not do."""
+def test_rank_that_sleeps_is_reported_as_hanging(faulty, hurried, draw, settings, until):
+    """Its process runs and its socket is open; only its lack of progress shows the hang."""
     system = faulty(draw, "sleeps", settings, until=until)
 
     def goes():
@@ -145,8 +148,8 @@ def test_a_rank_that_waits_for_nothing_that_ever_comes(faulty, hurried, draw, se
     lost(system, goes, "(rank 1 did nothing for|did not come to the others within) 1 s: it hangs")
 
 
-def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurried):
-    """Of two samplers one is stopped; others who ask the desk meanwhile are no sign of it."""
+def test_hang_of_a_sampler_is_detected_while_another_fills_the_queue(faulty, hurried):
+    """Of two samplers one is stopped; requests of others do not count as its progress."""
     settings = {"schedule": "factored", "schedule.samplers": 2, "schedule.queue": 64}
     system = faulty(-1, "nothing", settings, batch_size=4)
     system.setup()
@@ -165,14 +168,19 @@ def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurr
     assert len(trained) < 50  # of as many batches: not when all that could be was done
 
 
-def test_a_rank_lost_while_nobody_asks_is_told_at_the_next_word(group):
+def test_rank_that_dies_between_requests_is_reported_by_the_next_one(group, monkeypatch):
+    monkeypatch.setattr(rank_monitor, "SETTLE_S", 0.2)  # then the monitor kills the others
     system = group(3)
-    os.kill(system.schedule.pids[0], signal.SIGKILL)
-    time.sleep(0.5)
+    pids = system.schedule.pids
+    os.kill(pids[0], signal.SIGKILL)
+    end = time.monotonic() + 30
+    while alive(pids[1]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive(pids[1])
     lost(system, lambda: run(system, 1), "rank 1 died by SIGKILL")
 
 
-def test_memory_that_a_rank_lacks_is_what_is_raised(faulty):
+def test_memory_error_of_a_rank_is_raised(faulty):
     system = faulty(2, "memory")
     system.setup()
     with pytest.raises(MemoryError, match="planted"):
@@ -180,23 +188,23 @@ def test_memory_that_a_rank_lacks_is_what_is_raised(faulty):
     assert not any(map(alive, system.schedule.pids))
 
 
-def test_where_rank_0_does_not_come_somebody_else_is_told(faulty, hurried, monkeypatch):
+def test_hang_of_rank_0_is_reported_by_the_monitor(faulty, hurried, monkeypatch):
     monkeypatch.setattr(rank_monitor, "GRACE_S", 0.5)
-    system, told = faulty(-1, "nothing"), []
-    system.stuck = told.append
+    system, reported = faulty(-1, "nothing"), []
+    system.stuck = reported.append
     system.setup()
     hurried()
     step = system.trainer.step
 
     def sleeps(batch, rows):
         until = time.monotonic() + 30
-        while not told and time.monotonic() < until:
+        while not reported and time.monotonic() < until:
             time.sleep(0.1)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = sleeps
     lost(system, lambda: run(system), "rank 0 did nothing for 1 s: it hangs")
-    assert [str(e) for e in told] == ["rank 0 did nothing for 1 s: it hangs; run again"]
+    assert [str(e) for e in reported] == ["rank 0 did nothing for 1 s: it hangs; run again"]
 
 
 @pytest.mark.parametrize("settings", [{"schedule": "factored"}, {"features": "sharded"}])
@@ -205,19 +213,19 @@ def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, sett
     system = faulty(-1, "nothing", {**settings, "sampler": "hop-by-hop"})
     system.setup()
     assert run(system).ok
-    found = listening(*system.schedule.pids) - before
-    assert {address for address, _ in found} == {"127.0.0.1"}
+    opened = listening(*system.schedule.pids) - before
+    assert {address for address, _ in opened} == {"127.0.0.1"}
     system.close()
     assert listening() <= before
 
 
-def test_ports_threads_and_memory_go_with_what_fails(group):
+def test_ports_threads_and_memory_are_released_after_a_failure(group):
     before = listening()
     system = group(2)
     os.kill(system.schedule.pids[0], signal.SIGKILL)
-    with pytest.raises(RankDiedError) as told:
+    with pytest.raises(RankDiedError) as error:
         run(system)
-    del told
+    del error
     assert listening() <= before
     assert not any(thread.name == rank_monitor.NAME for thread in threading.enumerate())
     assert heartbeat.NAME not in Path("/proc/self/maps").read_text()

@@ -1,8 +1,7 @@
-"""1 and 2 or 4 ranks draw one process's edges and reach its losses, in every mode; rounds and rows.
+"""In every mode 1 and 2 or 4 ranks sample one process' edges and reach its losses.
 
-Modes are what ranks do otherwise than one process: how they split a batch, share rows and add up
-gradients. Systems are stages that are among them; that each of them trains as it is named two ranks
-show, for nothing in a composition counts ranks.
+A mode is how ranks split a batch, share rows and reduce gradients. Two ranks suffice for the named
+systems, because no stage depends on the number of ranks.
 """
 
 import pytest
@@ -25,7 +24,7 @@ def parts(mode, **more):
 
 # By name the system, its settings, and where rows come from in one rank and in several.
 MODES = {
-    "stretches": ("baseline", {}, "host", "host"),
+    "shards": ("baseline", {}, "host", "host"),
     "ddp": ("baseline", {"schedule.gradients": "ddp"}, "host", "host"),
     "fused": ("fastsample", {}, "host", "host"),
     "match": ("fastgl", {"order": "as-drawn"}, "host reused", "host reused"),
@@ -46,12 +45,12 @@ MODES = {
     ),
 }  # fmt: skip
 # One of each kind: how a batch is split, how rows are reused and shared, how gradients are summed.
-IN_FOUR = {"stretches", "window", "sharded cache", "vanilla", "hybrid, fused, ddp"}
-ALONE = {}  # what one process has, by system and stages
+IN_FOUR = {"shards", "window", "sharded cache", "vanilla", "hybrid, fused, ddp"}
+ALONE = {}  # results of one process, by system and stages
 
 
 def alone(graph, system, settings):
-    """One process's epochs and the digest of one that was looked at."""
+    """Return the epochs of one process and the digest of a verified epoch."""
     stages = {k: v for k, v in settings.items() if not k.startswith("schedule")}
     if (key := (system, *stages.items())) not in ALONE:
         plain = make(graph, system, {**stages, "schedule": "serial"}, **SMALL)
@@ -68,14 +67,14 @@ def digest(system):
 
 
 def learns_as_one_process(graph, system, name, settings):
-    """The gate, two epochs and one that is looked at; then what the next epoch counts."""
+    """Run the gate, two epochs and a verified one; returns the report of the next epoch."""
     report = system.check()
     assert report.ok, report.reason
     epochs, edges = alone(graph, name, settings)
-    for (one, facts, weights), (other, united, moved) in zip(
+    for (one, facts, weights), (other, merged, moved) in zip(
         epochs, trained(system, 2), strict=True
     ):
-        assert united == facts
+        assert merged == facts
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
     before = system.trainer.kept()
@@ -95,14 +94,14 @@ def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, mode, rank
     name, settings, of_one, of_several = MODES[mode]
     system = group(ranks, settings, system=name)
     report = learns_as_one_process(small_graph, system, name, settings)
-    found = counted(report)
-    again = found["schedule", "again_nodes", ""], found["schedule", "again_edges", ""]
+    counts = counted(report)
+    again = counts["schedule", "again_nodes", ""], counts["schedule", "again_edges", ""]
     assert all(again) if ranks > 1 else not any(again)
-    served = {w: n for (_, what, w), n in found.items() if what == "feature_bytes" and n}
+    served = {w: n for (_, what, w), n in counts.items() if what == "feature_bytes" and n}
     assert served.keys() == set((of_one if ranks == 1 else of_several).split())
     assert sum(served.values()) == (report.unique_nodes + again[0]) * ROW
     split = settings.get("schedule.partition", "none")
-    rounds = {stage: n for (stage, what, _), n in found.items() if what == "exchange_rounds"}
+    rounds = {stage: n for (stage, what, _), n in counts.items() if what == "exchange_rounds"}
     right = {"vanilla": {"sampler": 2 * (HOPS - 1), "features": 2}, "hybrid": {"features": 2}}
     assert rounds == {stage: BATCHES * n for stage, n in right.get(split, {}).items()}
 

@@ -1,4 +1,4 @@
-"""Who is taken for lost, and when; what all that may take together."""
+"""The rank monitor: which rank counts as lost, and after how long."""
 
 import subprocess
 import time
@@ -28,10 +28,10 @@ def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
         + max(heartbeat.TICK_S + rank_monitor.LOOK_S, process_group.MARGIN_S)
         + rank_monitor.SETTLE_S
     )
-    # Rank 0 knows: it hears the others, asks how one ended, ends all; or it is ended itself.
-    told = max(2 * rank_monitor.SETTLE_S, rank_monitor.GRACE_S + 2 * rank_monitor.SETTLE_S)
+    # Rank 0 reads the other ranks' errors and exit codes and ends them; or it is killed itself.
+    handling_s = max(2 * rank_monitor.SETTLE_S, rank_monitor.GRACE_S + 2 * rank_monitor.SETTLE_S)
     assert process_activity.SILENCE_S == 45.0
-    assert seen + told < PROMISED_S
+    assert seen + handling_s < PROMISED_S
     assert rank_session.END_S < CLOSE_TIMEOUT_S  # a worker that closes is not killed meanwhile
 
 
@@ -52,17 +52,17 @@ class Process:
 
 @pytest.fixture
 def watched(monkeypatch):
-    """A watch over three ranks, their lines, and what the kernel counts of them."""
+    """A monitor of three ranks, their heartbeats, and recorded calls."""
     monkeypatch.setattr(process_activity, "SILENCE_S", 10.0)
     board = Board(3)
     lines = [Pulse(board, rank) for rank in range(3)]
-    told = SimpleNamespace(lost=[], stuck=[], signs=[(0.0, 0.0)] * 3)
-    found = RankMonitor(
+    calls = SimpleNamespace(lost=[], stuck=[], signs=[(0.0, 0.0)] * 3)
+    monitor = RankMonitor(
         board, lines[0], [Process(), Process()],
-        on_loss=told.lost.append, on_stuck=lambda: told.stuck.append(time.monotonic()),
+        on_loss=calls.lost.append, on_stuck=lambda: calls.stuck.append(time.monotonic()),
     )  # fmt: skip
-    found._activity = [SimpleNamespace(look=lambda r=r: told.signs[r]) for r in range(3)]
-    yield found, lines, told
+    monitor._activity = [SimpleNamespace(look=lambda r=r: calls.signs[r]) for r in range(3)]
+    yield monitor, lines, calls
     board.close()
 
 
@@ -72,77 +72,77 @@ def back(line, seconds):
 
 
 def test_who_does_nothing_while_others_may_wait_for_it_is_lost(watched):
-    found, lines, _ = watched
-    assert found.hanging_rank() is None  # all rest
+    monitor, lines, _ = watched
+    assert monitor.hanging_rank() is None  # all rest
     for line in lines:
         line.now(RUNS)
     back(lines[2], 9.0)
-    assert found.hanging_rank() is None
+    assert monitor.hanging_rank() is None
     back(lines[2], 2.0)
     back(lines[1], 10.5)  # also too long ago, and later than rank 2
-    assert found.hanging_rank() == RankLoss(2, "rank 2 did nothing for 10 s: it hangs")
+    assert monitor.hanging_rank() == RankLoss(2, "rank 2 did nothing for 10 s: it hangs")
 
 
 def test_who_waits_is_not_lost_for_those_who_keep_it_waiting(watched):
-    found, lines, _ = watched
+    monitor, lines, _ = watched
     for line in lines:
         line.now(RUNS)
     back(lines[1], 20.0)
     with lines[1].waiting():
-        assert found.hanging_rank() is None
+        assert monitor.hanging_rank() is None
         back(lines[0], 11.0)
-        assert found.hanging_rank().rank == 0
-    assert found.hanging_rank().rank == 0
+        assert monitor.hanging_rank().rank == 0
+    assert monitor.hanging_rank().rank == 0
 
 
 def test_ranks_that_all_wait_for_each_other_are_lost(watched, monkeypatch):
-    found, lines, _ = watched
+    monitor, lines, _ = watched
     now = [1000.0]
     monkeypatch.setattr(rank_monitor.time, "monotonic", lambda: now[0])
     lines[1].now(WORKS)
     lines[2].now(RUNS)
     with lines[1].waiting(), lines[2].waiting():
-        assert found.hanging_rank() is None
+        assert monitor.hanging_rank() is None
         now[0] += 11.0
-        assert "wait for each other" in found.hanging_rank().hang
+        assert "wait for each other" in monitor.hanging_rank().hang
     lines[1].now(WORKS)
-    assert found.hanging_rank() is None
+    assert monitor.hanging_rank() is None
 
 
 def test_work_of_any_length_is_seen_by_the_kernels_counts(watched):
-    found, lines, told = watched
+    monitor, lines, calls = watched
     lines[1].now(WORKS)
     back(lines[1], 1000.0)
-    assert found.hanging_rank() is None  # it computes
-    told.signs[1] = (10.5, 0.0)
-    assert found.hanging_rank() == RankLoss(1, "rank 1 did nothing for 10 s: it hangs")
+    assert monitor.hanging_rank() is None  # it computes
+    calls.signs[1] = (10.5, 0.0)
+    assert monitor.hanging_rank() == RankLoss(1, "rank 1 did nothing for 10 s: it hangs")
     lines[1].now(RESTS)
-    assert found.hanging_rank() is None
+    assert monitor.hanging_rank() is None
 
 
 def test_who_is_stopped_is_lost_whatever_it_had_to_do(watched):
-    found, _, told = watched
-    told.signs[2] = (11.0, 11.0)
-    assert found.hanging_rank() == RankLoss(2, "rank 2 was stopped for 10 s: it hangs")
+    monitor, _, calls = watched
+    calls.signs[2] = (11.0, 11.0)
+    assert monitor.hanging_rank() == RankLoss(2, "rank 2 was stopped for 10 s: it hangs")
 
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_all_are_ended_and_rank_0_too_where_it_does_not_come(watched, monkeypatch, comes):
     monkeypatch.setattr(rank_monitor, "SETTLE_S", 0.1)
     monkeypatch.setattr(rank_monitor, "GRACE_S", 0.1)
-    found, _, told = watched
-    one, other = found._processes
+    monitor, _, calls = watched
+    one, other = monitor._processes
     one.code = 3
     if comes:
-        found.end()
-        found._ended.clear()
+        monitor.end()
+        monitor._ended.clear()
         monkeypatch.setattr(rank_monitor, "GRACE_S", 30.0)
-        found._on_loss = lambda loss: (told.lost.append(loss), found._ended.set())
-    found._run()
-    assert told.lost == [RankLoss(1, "")] and found.loss == RankLoss(1, "")
-    assert bool(told.stuck) == (not comes)
+        monitor._on_loss = lambda loss: (calls.lost.append(loss), monitor._ended.set())
+    monitor._run()
+    assert calls.lost == [RankLoss(1, "")] and monitor.loss == RankLoss(1, "")
+    assert bool(calls.stuck) == (not comes)
     assert other.code == (None if comes else -9)  # who comes ends the others itself
-    assert found.killed == (None if comes else {2})
+    assert monitor.killed == (None if comes else {2})
 
 
 ENDS = []  # of pipes, which are closed where nobody refers to them

@@ -1,13 +1,13 @@
-"""Who draws, where it waits, who trains on it: by hand, without a process."""
+"""The task queue of samplers and trainers, without processes."""
 
 from gnnbench.distributed.tasks import NO_SHARE_LEFT, TaskQueue, TrainingPace
 
 
-def told(found):
-    """What ranks were dealt: the step, its members and the batch."""
+def as_tuples(shares):
+    """Return each rank's share as (step, members, batch)."""
     return [
         (rank, "over" if d is NO_SHARE_LEFT else (d.step.number, d.step.members, d.batch))
-        for rank, d in found
+        for rank, d in shares
     ]
 
 
@@ -18,7 +18,7 @@ def drawn(tasks, rank, batch):
     tasks.fill(batch, f"batch {batch}")
 
 
-def test_samplers_draw_in_order_as_they_ask():
+def test_samplers_receive_batches_in_order_of_their_requests():
     tasks = TaskQueue(3, 2, samplers=[1, 2], trainers=[0])
     assert [tasks.next_batch() for _ in range(5)] == [0, 1, 2, None, None]
 
@@ -47,27 +47,27 @@ def test_a_later_batch_never_takes_the_place_of_one_that_is_still_drawn():
     assert tasks.granted_slots() == [(2, 1, 0)]
 
 
-def test_a_step_has_a_batch_of_each_trainer_given_to_who_asks():
+def test_a_step_has_one_batch_for_each_requesting_trainer():
     tasks = TaskQueue(5, 8, samplers=[2], trainers=[0, 1])
     tasks.request_share(1, 0.0)
     assert tasks.assigned_shares(0.0) == []  # nothing is drawn
     for batch in range(5):
         drawn(tasks, 2, batch)
-    assert told(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
     tasks.request_share(1, 0.0)  # ahead of the other, in the next step
-    assert told(tasks.assigned_shares(0.0)) == [(1, (1, (0, 1), 2))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(1, (1, (0, 1), 2))]
     tasks.request_share(0, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]
     tasks.request_share(0, 0.0)
     tasks.request_share(0, 0.0)
     tasks.request_share(1, 0.0)
     # The last step has one batch: who asks last takes part without.
-    assert told(tasks.assigned_shares(0.0)) == [
+    assert as_tuples(tasks.assigned_shares(0.0)) == [
         (0, (1, (0, 1), 3)), (0, (2, (0, 1), 4)), (1, (2, (0, 1), None)),
     ]  # fmt: skip
     tasks.request_share(0, 0.0)
     tasks.request_share(1, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, "over"), (1, "over")]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, "over"), (1, "over")]
     assert [list(s.batches) for s in tasks.steps] == [[0, 1], [2, 3], [4]]
 
 
@@ -77,9 +77,9 @@ def test_a_batch_that_is_late_is_passed_by_one_of_its_step_alone():
     drawn(tasks, 3, 2)
     tasks.request_share(0, 0.0)
     tasks.request_share(1, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]  # 2 is of the next step
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 1))]  # 2 is of the next step
     drawn(tasks, 2, 0)
-    assert told(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
 
 
 def standing_by(batches, pace=None):
@@ -95,18 +95,18 @@ def test_a_sampler_that_stands_by_joins_where_there_is_profit():
     tasks = standing_by(4)
     assert tasks.assigned_shares(0.0) == []  # who trains forms steps
     tasks.request_share(0, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 0)), (1, (0, (0, 1), 1))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 0)), (1, (0, (0, 1), 1))]
     assert tasks.steps[0].joins and tasks.switched == 1
     tasks.request_share(0, 1.0)
     tasks.request_share(1, 3.0)
     assert tasks.pace.times() == (1.0, 3.0)
     # Two batches are left: 2 * 1 / 1 - 3 is a loss, so the trainer goes on alone.
-    assert told(tasks.assigned_shares(3.0)) == [(0, (1, (0,), 2))]
+    assert as_tuples(tasks.assigned_shares(3.0)) == [(0, (1, (0,), 2))]
     tasks.request_share(0, 4.0)
-    assert told(tasks.assigned_shares(4.0)) == [(0, (2, (0,), 3)), (1, "over")]
+    assert as_tuples(tasks.assigned_shares(4.0)) == [(0, (2, (0,), 3)), (1, "over")]
     assert not tasks.steps[1].joins
     tasks.request_share(0, 5.0)
-    assert told(tasks.assigned_shares(5.0)) == [(0, "over")]
+    assert as_tuples(tasks.assigned_shares(5.0)) == [(0, "over")]
 
 
 def test_a_standby_trainer_as_fast_as_the_other_stays_and_joins_once():
@@ -115,21 +115,21 @@ def test_a_standby_trainer_as_fast_as_the_other_stays_and_joins_once():
     tasks.assigned_shares(0.0)
     tasks.request_share(0, 1.0)
     # The sampler is still at its step, and is of the next one, too.
-    assert told(tasks.assigned_shares(1.0)) == [(0, (1, (0, 1), 2))]
+    assert as_tuples(tasks.assigned_shares(1.0)) == [(0, (1, (0, 1), 2))]
     tasks.request_share(1, 1.0)
-    assert told(tasks.assigned_shares(1.0)) == [(1, (1, (0, 1), 3))]
+    assert as_tuples(tasks.assigned_shares(1.0)) == [(1, (1, (0, 1), 3))]
     assert [s.joins for s in tasks.steps] == [True, False] and tasks.switched == 1
 
 
-def test_nobody_stands_by_for_a_single_batch_or_unasked():
+def test_no_rank_stands_by_for_a_single_batch_or_without_the_option():
     tasks = standing_by(1)
     tasks.request_share(0, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0)), (1, "over")]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0)), (1, "over")]
     plain = TaskQueue(4, 16, samplers=[1], trainers=[0])
     for batch in range(4):
         drawn(plain, 1, batch)
     plain.request_share(0, 0.0)
-    assert told(plain.assigned_shares(0.0)) == [(0, (0, (0,), 0))]
+    assert as_tuples(plain.assigned_shares(0.0)) == [(0, (0, (0,), 0))]
 
 
 def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
@@ -142,4 +142,4 @@ def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
     assert pace.times() == (3.0, 7.0)
     tasks = standing_by(2, pace)  # 2 * 3 - 7 is a loss
     tasks.request_share(0, 0.0)
-    assert told(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0))]
+    assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0,), 0))]

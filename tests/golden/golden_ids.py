@@ -43,15 +43,15 @@ class Ids:
 
 def current() -> Ids:
     """The ids of this code. ``device = "auto"`` counts as both devices."""
-    found = Ids()
+    collected = Ids()
     resolve, known = _remembered(available.resolve), _remembered(environment.known_paths)
     for name in experiment.shipped():
         loaded = experiment.load(name)
         for profile in ("", *loaded.profiles):
             for device, resolved in _resolved(loaded, profile):
                 title = " ".join(filter(None, [name, profile or "(no profile)", device]))
-                found.add(title, list(_cells(resolved, resolve, known)))
-    return found
+                collected.add(title, list(_cells(resolved, resolve, known)))
+    return collected
 
 
 def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:

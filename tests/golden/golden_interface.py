@@ -128,10 +128,10 @@ def _systems() -> Iterator[str]:
         yield f"{name} stand-in {what.stand_in or '-'}"
         for device in ("cpu", "cuda"):
             try:
-                found = json.dumps(what.resolved(device).plain(), sort_keys=True)
+                settings = json.dumps(what.resolved(device).plain(), sort_keys=True)
             except GnnbenchError:
-                found = "unsupported"
-            yield f"{name} {device} {found}"
+                settings = "unsupported"
+            yield f"{name} {device} {settings}"
 
 
 def _entry_points() -> Iterator[str]:

@@ -102,13 +102,13 @@ def rows(text: str) -> Table:
 def expected(run: str) -> dict[str, Table]:
     """The golden tables of a run, after the committed renames."""
     renames = tomllib.loads((HERE / "renames.toml").read_text())
-    found = {}
+    by_table = {}
     for name in TABLES:
         if (path := RUNS / run / f"{name}.xz").exists():
             text = lzma.decompress(path.read_bytes()).decode()
             table, own = _renamed(name, rows(text), renames)
-            found[table] = own
-    return found
+            by_table[table] = own
+    return by_table
 
 
 def _renamed(name: str, table: Table, renames: Mapping[str, Any]) -> tuple[str, Table]:
@@ -119,7 +119,7 @@ def _renamed(name: str, table: Table, renames: Mapping[str, Any]) -> tuple[str, 
     columns = renames.get("columns", {}).get(name, {})
     values = renames.get("values", {}).get(name, {})
     words = renames.get("words", {})
-    found = []
+    rows = []
     for row in table:
         own = {}
         for column, value in row.items():
@@ -127,8 +127,8 @@ def _renamed(name: str, table: Table, renames: Mapping[str, Any]) -> tuple[str, 
             if column in ("recipe", "reference", "first", "second"):
                 value = _reworded(value, words)
             own[columns.get(column, column)] = value
-        found.append(own)
-    return renames.get("tables", {}).get(name, name), found
+        rows.append(own)
+    return renames.get("tables", {}).get(name, name), rows
 
 
 def _reworded(text: str, words: Mapping[str, str]) -> str:

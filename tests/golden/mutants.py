@@ -50,12 +50,12 @@ def mutants() -> list[Mutant]:
 
 def place(mutant: Mutant, package: Path) -> Path:
     """The file with the mutant's text. Raises ``LookupError`` unless it occurs just once."""
-    found = {p: p.read_text().count(mutant.old) for p in sorted(package.rglob("*.py"))}
-    times = sum(found.values())
+    counts = {p: p.read_text().count(mutant.old) for p in sorted(package.rglob("*.py"))}
+    times = sum(counts.values())
     if times != 1:
-        where = ", ".join(str(p.relative_to(package)) for p, count in found.items() if count)
+        where = ", ".join(str(p.relative_to(package)) for p, count in counts.items() if count)
         raise LookupError(f"{mutant.name}: its text occurs {times} times {where}".rstrip())
-    return next(path for path, count in found.items() if count)
+    return next(path for path, count in counts.items() if count)
 
 
 def copy(folder: Path) -> None:
@@ -73,9 +73,9 @@ def copy(folder: Path) -> None:
 def files(mutant: Mutant, folder: Path) -> list[str]:
     """Test files by the parts of their names, in that order."""
     known = sorted(p.relative_to(folder).as_posix() for p in (folder / "tests").rglob("test_*.py"))
-    found = [f for part in mutant.tests for f in known if part in f.removesuffix(".py")]
+    matching = [f for part in mutant.tests for f in known if part in f.removesuffix(".py")]
     exact = [f for part in mutant.tests for f in known if f.removesuffix(".py").endswith(part)]
-    return list(dict.fromkeys(exact or found))
+    return list(dict.fromkeys(exact or matching))
 
 
 def caught_by(mutant: Mutant, folder: Path) -> str:
@@ -92,8 +92,8 @@ def caught_by(mutant: Mutant, folder: Path) -> str:
         finally:
             path.write_text(before)
         # What fails without the mutant says nothing of it.
-        if failed and (found := [one for one in failed if one not in _failures(failed, folder)]):
-            return found[0]
+        if failed and (new := [one for one in failed if one not in _failures(failed, folder)]):
+            return new[0]
     return ""
 
 
@@ -152,9 +152,9 @@ def main() -> int:
                 print(f"stale {error}", flush=True)
                 wrong += 1
                 continue
-            found = results[mutant.name]
-            wrong += not found
-            print(f"{'caught' if found else 'MISSED'} {mutant.name} {found}", flush=True)
+            test = results[mutant.name]
+            wrong += not test
+            print(f"{'caught' if test else 'MISSED'} {mutant.name} {test}", flush=True)
     if not given.check and not given.names:
         write_table(results)
     return int(wrong > 0)

@@ -22,9 +22,9 @@ from golden_files import write_json, write_lines
 
 def ids() -> None:
     """``ids.json.xz`` and ``ids.txt``."""
-    found = golden_ids.current()
-    write_json(golden_ids.ARCHIVE, {"texts": found.texts, "cells": found.cells})
-    write_lines(golden_ids.DIGESTS, found.digests())
+    present = golden_ids.current()
+    write_json(golden_ids.ARCHIVE, {"texts": present.texts, "cells": present.cells})
+    write_lines(golden_ids.DIGESTS, present.digests())
 
 
 def interface() -> None:
@@ -35,9 +35,9 @@ def interface() -> None:
 
 def verdicts() -> None:
     """``verdicts.json.xz`` and ``verdicts.txt``."""
-    found = golden_verdicts.current()
-    write_json(golden_verdicts.ARCHIVE, found)
-    write_lines(golden_verdicts.LINES, golden_verdicts.lines(found))
+    present = golden_verdicts.current()
+    write_json(golden_verdicts.ARCHIVE, present)
+    write_lines(golden_verdicts.LINES, golden_verdicts.lines(present))
 
 
 def runs() -> None:

@@ -192,14 +192,14 @@ def gather_from_the_host(device: torch.device) -> Any:
     locked = table_on(torch.device("cpu")).pin_memory()
     made = ops().vmm_memory(ids, locked.nbytes).view(torch.float32).view(locked.shape)
     made.copy_(locked)
-    told = torch.zeros(2, dtype=torch.int64, device=device)
+    counts = torch.zeros(2, dtype=torch.int64, device=device)
     slots, generations = torch.zeros(2, 500, dtype=torch.int32, device=device).unbind()
     generations[1] = 1  # the last of the ids is kept, in slot 0
     kept, out = table_on(device)[1:2], torch.empty(ids.numel(), 8, device=device)
-    ops().gather_once(locked, list(ids.split(50)), told[:1], out, 2, 4)
+    ops().gather_once(locked, list(ids.split(50)), counts[:1], out, 2, 4)
     pages, by = (1 << 10, 2, 4), (slots, generations, 1, False)
-    over = ops().gather_over(locked, kept, *by, ids, told[1:], *pages)
-    assert told.tolist() == [ids.numel(), 1]
+    over = ops().gather_over(locked, kept, *by, ids, counts[1:], *pages)
+    assert counts.tolist() == [ids.numel(), 1]
     return [
         ops().gather_zero_copy(locked, ids, True), ops().gather_page_ordered(locked, ids, *pages),
         out, over, ops().gather_zero_copy(made, ids, False),
@@ -212,15 +212,15 @@ def gather_from_shards(device: torch.device) -> Any:
     if device.type == "cpu":
         return [ops().gather(table, ids)] * 2
     shards = [table[::2].contiguous(), table[1::2].contiguous()]
-    told = torch.zeros(3, dtype=torch.int64, device=device)
-    whole = ops().gather_sharded(shards, 1, None, None, ids, told, 0, 1, 0, 1)
+    counts = torch.zeros(3, dtype=torch.int64, device=device)
+    whole = ops().gather_sharded(shards, 1, None, None, ids, counts, 0, 1, 0, 1)
     places = torch.full((500,), -1, dtype=torch.int32, device=device)
     places[499] = 0  # the first of the ids; the others are the host's
     kept = [table[499:], table[:0]]
-    by = (places, table.cpu().pin_memory(), ids, told, 2, 4, 1 << 10, 2)
+    by = (places, table.cpu().pin_memory(), ids, counts, 2, 4, 1 << 10, 2)
     mixed = ops().gather_sharded(kept, 1, *by)
     odd = int((ids % 2).sum())
-    assert told.tolist() == [odd, ids.numel() - odd + 1, ids.numel() - 1]
+    assert counts.tolist() == [odd, ids.numel() - odd + 1, ids.numel() - 1]
     return [whole, mixed]
 
 

@@ -38,7 +38,7 @@ def tensors(batch):
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "gnnlab", "fused-map", "fastsample"])
 def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
-    """Also where the sampler and the copies are late, and its memory is asked for again."""
+    """Also where the sampler and the copies are late, and its memory is allocated again."""
     system = make(small_graph, settings={"sampler": sampler}, until="sample", **SMALL)
     seeds = system.order.batches(0, "cuda")
     seeds = [s.to(small_graph.indices.dtype) for s in seeds]
@@ -66,7 +66,7 @@ def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
 @pytest.mark.parametrize("stages", STAGES)
 def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_graph, one_thread):
     """Local ids come in any order in some samplers, and sums with them."""
-    found = []
+    actual = []
     for settings in (STAGES[stages], alternate(stored, batches, depth, **STAGES[stages])):
         system = make(small_graph, settings=settings, **SMALL)
         assert system.check().ok
@@ -74,10 +74,10 @@ def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_gra
         assert all(r.ok for r in reports), [r.reason for r in reports]
         verified = system.verify(9, Timeline.on("cuda"))
         assert verified.ok, verified.reason
-        found.append((reports, verified.digest))
+        actual.append((reports, verified.digest))
         assert system.recheck(11) == ""
         system.close()
-    (serial, one), (turns, other) = found
+    (serial, one), (turns, other) = actual
     assert one == other
     where = "host" if stored == "host" else "device"
     for right, report in zip(serial, turns, strict=True):
@@ -113,11 +113,11 @@ def test_all_of_a_turn_is_sampled_first_on_one_lane(stored, small_graph, one_thr
 def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_thread):
     settings = alternate(stored, depth=depth, features="uva")
     system = make(small_graph, settings=settings, **SMALL)
-    found = []
+    actual = []
     for _ in range(6):
         assert run(system, 3).ok
-        found.append(torch.cuda.memory_allocated())
-    assert len(set(found[2:])) == 1
+        actual.append(torch.cuda.memory_allocated())
+    assert len(set(actual[2:])) == 1
     system.close()
 
 
@@ -125,8 +125,8 @@ def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_th
 def test_a_cache_takes_what_turns_leave(stored, small_graph, one_thread):
     settings = {"features.ratio": "auto", "schedule.stored": stored}
     system = make(small_graph, "gnnlab", settings, **SMALL)
-    told = {name: value for _, name, _, value in system.setup_counts}
-    assert told["cache_ratio"] == 1.0 and told["uncached_peak_bytes"] > 0
+    by_name = {name: value for _, name, _, value in system.setup_counts}
+    assert by_name["cache_ratio"] == 1.0 and by_name["uncached_peak_bytes"] > 0
     assert system.check().ok and run(system).ok
     system.close()
 

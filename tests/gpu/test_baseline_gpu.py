@@ -94,8 +94,8 @@ def test_staging_is_not_overwritten_while_it_is_copied(make, small_graph):
     """Many loads in a row without waiting, each checked afterwards."""
     store = make(small_graph).stages.store
     draws = torch.Generator().manual_seed(0)
-    asked = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 999, 2000, 1, 4000)]
-    ids = [torch.randint(400, (200_000,), generator=draws) for _ in range(6)] + asked
+    requests = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 999, 2000, 1, 4000)]
+    ids = [torch.randint(400, (200_000,), generator=draws) for _ in range(6)] + requests
     rows = [store.load(SimpleNamespace(input_nodes=i.cuda())) for i in ids]
     for i, r in zip(ids, rows, strict=True):
         assert torch.equal(r.cpu(), small_graph.features[i])
@@ -153,9 +153,9 @@ def test_phases_add_up_to_the_wall(make, big_graph):
 
 def test_a_full_device_is_told_as_such(make, small_graph):
     """By torch's allocations and by those of our operators."""
-    with pytest.raises(torch.OutOfMemoryError) as found:
+    with pytest.raises(torch.OutOfMemoryError) as error:
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
-    assert from_exception(found.value).status == "oom_gpu"
+    assert from_exception(error.value).status == "oom_gpu"
     rows = torch.ones(1, 1 << 20, device="cuda")
     ids = torch.zeros(1 << 24, dtype=torch.int64, device="cuda")
     with pytest.raises(RuntimeError) as ours:

@@ -51,31 +51,31 @@ def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
     exact = {
         r["ratio"]: r["hit_ratio"] for r in system.profile(7)["curves"] if r["policy"] == policy
     }
-    asked = there["features", "feature_bytes", "cache"]
-    asked += there["features", "feature_bytes", MISSES[table]]
-    assert exact[ratio] == there["features", "feature_bytes", "cache"] / asked
+    requested_bytes = there["features", "feature_bytes", "cache"]
+    requested_bytes += there["features", "feature_bytes", MISSES[table]]
+    assert exact[ratio] == there["features", "feature_bytes", "cache"] / requested_bytes
     system.close()
 
 
 @pytest.mark.parametrize("table", MISSES)
 @pytest.mark.parametrize("policy", ["random", "degree", "presc#2", "optimal"])
-@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("in_host_memory", [True, False])
 def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
-    monkeypatch, small_graph, policy, table, beside
+    monkeypatch, small_graph, policy, table, in_host_memory
 ):
     """Each node has the same slot, or none, and each slot its node's row; where ids have no room
-    ``beside`` the rows they come from the host."""
+    ``in_host_memory`` the rows they come from the host."""
     places = []
-    if not beside:
+    if not in_host_memory:
         monkeypatch.setattr(StaticCache, "_has_memory_to_fill", lambda _: False)
 
     def spied(*given):
-        found = ranked_for(*given)
-        places.append(found[0].device.type)
-        return found
+        actual = ranked_for(*given)
+        places.append(actual[0].device.type)
+        return actual
 
     monkeypatch.setattr("gnnbench.features.cache.ranked_for", spied)
-    found = []
+    actual = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)
         system.foresee(7)
@@ -84,9 +84,9 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
         nodes = torch.nonzero(slots >= 0).squeeze(1)
         assert nodes.numel() == 120
         assert torch.equal(store._cache.cpu()[slots[nodes].long()], small_graph.features[nodes])
-        found.append(slots)
+        actual.append(slots)
         system.close()
-    assert torch.equal(*found)
+    assert torch.equal(*actual)
     assert places == ["cpu" if policy == "random" else "cuda", "cpu"]
 
 
@@ -130,8 +130,8 @@ def test_rows_are_the_tables_bit_by_bit(small_graph, dtype, width, table):
 def test_the_cache_is_freed(small_graph):
     system = cached(small_graph, "degree", 1.0, "uva")
     run(system)
-    held = torch.cuda.memory_allocated()
+    allocated_bytes = torch.cuda.memory_allocated()
     system.recorder.clear()
     system.stages.store.close()
-    assert held - torch.cuda.memory_allocated() >= small_graph.features.numel() * 4
+    assert allocated_bytes - torch.cuda.memory_allocated() >= small_graph.features.numel() * 4
     system.stages.sampler.close()

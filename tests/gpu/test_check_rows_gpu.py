@@ -1,4 +1,4 @@
-"""Feature rows of a GPU held against the host's table."""
+"""Feature rows of a GPU compared with the host's table."""
 
 import pytest
 import stores

@@ -71,7 +71,7 @@ def test_equals_cpu(ops, gpu, mode, dtype, dim):
         ops.aggregate(indptr, indices, x, 700, mode),
         **CLOSE[dtype],
     )
-    # The hub's terms are added in another order: held against the exact sum.
+    # The hub's terms are added in another order: compared with the exact sum.
     assert_within(
         backward(ops, *block, put(grad), 2500, mode).cpu(),
         backward(ops, indptr, indices, grad.double(), 2500, mode),

@@ -49,10 +49,10 @@ def test_heads(ops, heads, width, dtype):
             matrix = block.matrix("sum", weights[:, head])
             size = block.matrix("sum", weights[:, head].abs())
             z, g = x[:, head].double(), grad[:, head].double()
-            for found in (out, aware):
-                assert_within(found[:, head], matrix @ z, size @ z.abs(), terms)
-            for found in (grad_x, aware_grad):
-                assert_within(found[:, head], matrix.T @ g, size.T @ g.abs(), terms)
+            for actual in (out, aware):
+                assert_within(actual[:, head], matrix @ z, size @ z.abs(), terms)
+            for actual in (grad_x, aware_grad):
+                assert_within(actual[:, head], matrix.T @ g, size.T @ g.abs(), terms)
             each = g[block.rows] * z[block.indices.long()]
             assert_within(dots[:, head], each.sum(1), each.abs().sum(1), width)
 
@@ -75,18 +75,18 @@ def test_values_of_edges(ops, heads, dtype):
         exact /= torch.zeros_like(top).index_add_(0, rows, exact)[rows]
         assert_within(soft, exact, exact, 1000)
         grad = random(edges, heads, dtype=dtype, seed=2)
-        found = ops.edge_softmax_backward(block.indptr, soft, grad)
+        actual = ops.edge_softmax_backward(block.indptr, soft, grad)
         s, g = soft.double(), grad.double()
         sums = torch.zeros_like(top).index_add_(0, rows, s * g)
         size = torch.zeros_like(top).index_add_(0, rows, s * g.abs())
-        assert_within(found, s * (g - sums[rows]), s * (g.abs() + size[rows]), 1000)
-        for found, over, number in (
+        assert_within(actual, s * (g - sums[rows]), s * (g.abs() + size[rows]), 1000)
+        for actual, over, number in (
             (ops.edge_sums(block.indptr, grad), rows, sizes[0]),
             (ops.edge_sums(back[0], grad, back[2]), columns, sizes[1]),
         ):
             sums = g.new_zeros(number, heads).index_add_(0, over, g)
             assert_within(
-                found, sums, g.new_zeros(number, heads).index_add_(0, over, g.abs()), 1500
+                actual, sums, g.new_zeros(number, heads).index_add_(0, over, g.abs()), 1500
             )
 
 

@@ -109,7 +109,7 @@ def test_a_huge_row(ops, kernel, hub, dim):
 
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_rows_of_a_group_do_not_show(ops, rows):
-    """Enough rows that as many are really taken, beside few."""
+    """Enough rows that as many are really taken, and few."""
     for num_dst in (50, 300_000):
         block = drawn_block(num_dst, num_dst + 100, 9, seed=1, hub=1000, device="cuda")
         x = torch.randn(block.num_src, 64, device="cuda")

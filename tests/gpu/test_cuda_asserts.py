@@ -24,8 +24,8 @@ def over(i, slot):
     pages = 4096, 1, 4
     ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), *pages)
 def sharded(i, place=0):
-    places, told = ints(place, 0, 0), torch.zeros(3, dtype=torch.int64, device="cuda")
-    ops.gather_sharded([rows[:2]], 0, places, None, i, told, 0, 1, 0, 1)
+    places, counts = ints(place, 0, 0), torch.zeros(3, dtype=torch.int64, device="cuda")
+    ops.gather_sharded([rows[:2]], 0, places, None, i, counts, 0, 1, 0, 1)
 def back(offsets, dst):
     edges = torch.arange(len(dst), dtype=torch.int32, device="cuda")
     block = ints(0, 0, 0, len(dst))

@@ -22,20 +22,20 @@ def test_values_and_gradients(rows, dim, dtype):
     grad = random(rows, dim, dtype=dtype, seed=3)
     right = torch.relu(x + bias)
     sums = (grad * (right > 0)).double().sum(0)
-    found = []
+    actual = []
     for _ in range(2):
         leaf, own = x.clone().requires_grad_(), bias.clone().requires_grad_()
         y = bias_relu(leaf * 1, own)
         y.backward(grad)
         assert torch.equal(y.detach(), right) and torch.equal(leaf.grad, grad * (right > 0))
         assert bool(((own.grad - sums).abs() <= torch.finfo(dtype).eps * 4 * max(rows, 1)).all())
-        found.append(own.grad)
-    assert torch.equal(*found)
+        actual.append(own.grad)
+    assert torch.equal(*actual)
 
 
 def test_rows_that_begin_between_packs_and_nan():
-    held = torch.full((1 + 300 * 8,), torch.nan, device="cuda")
-    x, bias = held[1:].view(300, 8), torch.ones(8, device="cuda")
+    storage = torch.full((1 + 300 * 8,), torch.nan, device="cuda")
+    x, bias = storage[1:].view(300, 8), torch.ones(8, device="cuda")
     x[:299] = -2
     bias_relu(x, bias)
     assert not x[:299].any() and bool(x[299].isnan().all())

@@ -31,29 +31,29 @@ from gnnbench.validation.same_work import same_work
 pytestmark = pytest.mark.gpu
 
 
-def flat_tensors(found: Any) -> list[Tensor]:
-    return [found] if isinstance(found, Tensor) else list(found)
+def flat_tensors(outputs: Any) -> list[Tensor]:
+    return [outputs] if isinstance(outputs, Tensor) else list(outputs)
 
 
 def in_a_fresh_thread(call: Call, device: torch.device) -> Any:
     """What ``call`` returns there, with device 0 current before and after."""
-    found: list[Any] = []
+    outputs: list[Any] = []
 
     def run() -> None:
         try:
             assert torch.cuda.current_device() == 0
-            found.append(call(device))
+            outputs.append(call(device))
             torch.cuda.synchronize(device)
             assert torch.cuda.current_device() == 0
         except BaseException as error:
-            found.append(error)
+            outputs.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    if isinstance(outputs[0], BaseException):
+        raise outputs[0]
+    return outputs[0]
 
 
 def test_every_operator_is_called_here():

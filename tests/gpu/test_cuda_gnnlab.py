@@ -104,8 +104,8 @@ def test_table_by_hand(ops, gpu):
     assert nodes[:2].tolist() == [2, 0]
     assert need.device.type == "cpu"
     assert need.tolist() == [24]
-    held = {int(w) & (1 << 48) - 1: int(w) >> 48 for w in words[:16].tolist() if w}
-    assert held == dict.fromkeys([0, 1, 2, 3, 4], 7)
+    versions = {int(w) & (1 << 48) - 1: int(w) >> 48 for w in words[:16].tolist() if w}
+    assert versions == dict.fromkeys([0, 1, 2, 3, 4], 7)
     (need,) = call(words[:0].clone(), 8)
     assert need.tolist() == [24]
 

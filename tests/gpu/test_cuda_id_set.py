@@ -32,9 +32,9 @@ def on_gpu(batches):
 )  # fmt: skip
 def test_unions_are_the_cpus(nodes, sizes, dtype, shared):
     batches = drawn(nodes, sizes, dtype)
-    right, found = (union_ids(b, nodes, shared) for b in (batches, on_gpu(batches)))
-    assert_same(found.ids, right.ids)
-    assert_same(found.words, right.words)
+    right, actual = (union_ids(b, nodes, shared) for b in (batches, on_gpu(batches)))
+    assert_same(actual.ids, right.ids)
+    assert_same(actual.words, right.words)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -43,26 +43,26 @@ def test_unions_of_few_of_many_nodes(dtype, shared):
     draw, nodes = torch.Generator().manual_seed(1), 134_000_000
     batches = [torch.randint(0, nodes, (n,), generator=draw).to(dtype) for n in (5, 900_000)]
     batches.append(torch.tensor([nodes - 1, 0, int(batches[0][0])], dtype=dtype))
-    right, found = (union_ids(b, nodes, shared) for b in (batches, on_gpu(batches)))
-    assert_same(found.ids, right.ids)
-    assert_same(found.words, right.words)
+    right, actual = (union_ids(b, nodes, shared) for b in (batches, on_gpu(batches)))
+    assert_same(actual.ids, right.ids)
+    assert_same(actual.words, right.words)
     assert int(batches[0][0]) in right.ids.tolist()
 
 
 def test_ids_that_are_repeated():
     batches = [torch.tensor([5, 5, 64, 9], dtype=torch.int32), torch.full((4000,), 77).int()]
     for shared in (False, True):
-        right, found = (union_ids(b, 100, shared) for b in (batches, on_gpu(batches)))
-        assert_same(found.ids, right.ids)
-        assert_same(found.words, right.words)
+        right, actual = (union_ids(b, 100, shared) for b in (batches, on_gpu(batches)))
+        assert_same(actual.ids, right.ids)
+        assert_same(actual.words, right.words)
     assert right.ids.tolist() == [5, 77]
 
 
 def test_a_graph_without_nodes():
     none = torch.empty(0, dtype=torch.int64, device="cuda")
-    found = union_ids([none], 0)
-    assert found.ids.shape == (0,) and found.words.shape == (0, 2)
-    assert found.gather(torch.empty(0, 3, device="cuda"), none).shape == (0, 3)
+    actual = union_ids([none], 0)
+    assert actual.ids.shape == (0,) and actual.words.shape == (0, 2)
+    assert actual.gather(torch.empty(0, 3, device="cuda"), none).shape == (0, 3)
 
 
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
@@ -77,10 +77,10 @@ def test_rows_of_a_batch(width, dtype, ids_dtype):
     rows = raw.view(dtype).view(-1, width)
     place = {i: nth for nth, i in enumerate(union.ids.tolist())}
     for batch in batches:
-        found = union.gather(rows.cuda(), batch.cuda())
+        actual = union.gather(rows.cuda(), batch.cuda())
         right = rows[[place[i] for i in batch.tolist()]]
-        assert found.dtype is dtype and found.shape == right.shape
-        assert torch.equal(found.cpu().view(torch.uint8), right.view(torch.uint8))
+        assert actual.dtype is dtype and actual.shape == right.shape
+        assert torch.equal(actual.cpu().view(torch.uint8), right.view(torch.uint8))
 
 
 @pytest.mark.parametrize("shift", [1, 2, 4, 8])
@@ -97,11 +97,11 @@ def test_rows_that_are_not_aligned(shift):
 )
 def test_ones_are_the_cpus(first, pieces, width, dtype):
     batches = drawn(500, [100, 0, 333, 7, 250], dtype)
-    found = []
+    actual = []
     for where in (batches, on_gpu(batches)):
         out = torch.full((pieces, 5, width), 3, dtype=torch.float16, device=where[0].device)
-        found.append(union_ids(where[:4], 500).ones(where, first, out))
-    assert_same(found[1], found[0])
+        actual.append(union_ids(where[:4], 500).ones(where, first, out))
+    assert_same(actual[1], actual[0])
 
 
 def test_the_current_stream_is_used():

@@ -105,12 +105,14 @@ def test_blocks_of_new_share_one_csc(name):
     for kind in KINDS:
         part, all_of_it = getattr(inner, kind), getattr(outer, kind)
         assert part.data_ptr() == all_of_it.data_ptr()
-    held = {kind: getattr(outer, kind).untyped_storage() for kind in KINDS}
-    assert held["src_nodes"].nbytes() == bytes_of(outer.src_nodes)
-    assert held["indptr"].data_ptr() == held["indices"].data_ptr()
+    storages = {kind: getattr(outer, kind).untyped_storage() for kind in KINDS}
+    assert storages["src_nodes"].nbytes() == bytes_of(outer.src_nodes)
+    assert storages["indptr"].data_ptr() == storages["indices"].data_ptr()
     # Arrays of one allocation begin at multiples of 32 entries.
-    assert held["indptr"].nbytes() <= bytes_of(outer.indptr) + bytes_of(outer.indices) + 2 * 32 * 4
-    assert held["positions"].nbytes() <= bytes_of(outer.positions) + 32 * 8
+    assert (
+        storages["indptr"].nbytes() <= bytes_of(outer.indptr) + bytes_of(outer.indices) + 2 * 32 * 4
+    )
+    assert storages["positions"].nbytes() <= bytes_of(outer.positions) + 32 * 8
 
 
 def test_the_id_map_gives_nodes_alone():

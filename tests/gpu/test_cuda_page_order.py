@@ -43,12 +43,12 @@ def test_equals_the_table(access, width, dtype, ids_dtype):
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("width", [1, 3, 33, 128, 261, 1025])
-@pytest.mark.parametrize("asked", [1, 31, 32, 33, 255, 5000])
-def test_as_many_rows_at_once_as_asked(asked, width, depth):
+@pytest.mark.parametrize("num_ids", [1, 31, 32, 33, 255, 5000])
+def test_any_number_of_rows_is_gathered_at_once(num_ids, width, depth):
     """Requests smaller and larger than all blocks read at a time, and the same rows once."""
     table, read = made(700, width, torch.float32), none_read()
-    ids = torch.randint(0, 700, (asked,), generator=torch.Generator().manual_seed(asked))
-    given, out = ids.cuda(), torch.empty(asked, width, device="cuda")
+    ids = torch.randint(0, 700, (num_ids,), generator=torch.Generator().manual_seed(num_ids))
+    given, out = ids.cuda(), torch.empty(num_ids, width, device="cuda")
     for blocks in (1, 5):
         rows = gather_zero_copy(table, given, PAGE_ORDERED, 1 << 14, blocks, depth)
         same_bits(rows, table[ids])
@@ -108,7 +108,7 @@ def test_refusals():
 
 
 def test_rows_whose_units_a_kernel_cannot_count():
-    """Told before memory is asked for: a table without rows takes none."""
+    """Reported before memory is allocated; a table without rows needs none."""
     table, ids = torch.empty(0, 2**29), torch.tensor([0], device="cuda")
     words = r"table must have rows of at most 2\^30 bytes; split it by columns"
     for access in ACCESSES:
@@ -185,9 +185,9 @@ def at_once(table, batches, read, blocks=16):
     given = [b.cuda() for b in batches]
     n, width = sum(b.numel() for b in batches), table.shape[1]
     out = torch.full((n, width), 77, dtype=table.dtype, device="cuda")
-    found = gather_once(table, given, read, out, blocks)
-    assert found is out
-    return found
+    gathered = gather_once(table, given, read, out, blocks)
+    assert gathered is out
+    return gathered
 
 
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])

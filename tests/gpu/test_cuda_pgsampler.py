@@ -101,7 +101,7 @@ def test_long_rows_may_be_one_workers(variant, dtype, fanout):
     for row in range(6):
         assert check(csc, torch.tensor([row]), [fanout], **how).parts == 0
     assert check(csc, torch.arange(48), [fanout, 3], **how).parts == 0
-    # Room for the tasks alone is enough: nothing is put into the queue beside them.
+    # Room for the tasks alone is enough: nothing else is put into the queue.
     stats = check(csc, torch.arange(48), [fanout], capacity=[49, 48 * fanout], **how)
     assert (stats.attempts, stats.capacity[0]) == (1, 48)
 

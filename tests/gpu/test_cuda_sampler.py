@@ -335,7 +335,7 @@ REFUSALS = [
     ({"indptr": [0, 0, 5, 4, 6, 11]}, "^gnnbench data: indptr is broken"),
     ({"indices": [1, 3, 3, 3, 0, 4, 0, 9, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
     ({"indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
-    # Of several faults the graph's is told, not what follows from it.
+    # Of several faults the graph's is reported, not its consequences.
     (
         {"seeds": [4, 2, 4], "indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]},
         "^gnnbench data: indices holds an id",

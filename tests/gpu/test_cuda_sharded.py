@@ -45,8 +45,8 @@ def test_rows_of_a_whole_table(ranks, dtype, width):
         for blocks, depth in ((0, 1), (0, 2), (0, 4), (3, 1), (3, 4)):
             counts = torch.zeros(3, dtype=torch.int64, device="cuda")
             own = ranks - 1
-            found = gather_sharded(shards, own, None, None, ids.cuda(), counts, blocks, depth)
-            assert same(found.cpu(), rows[ids.long()])
+            actual = gather_sharded(shards, own, None, None, ids.cuda(), counts, blocks, depth)
+            assert same(actual.cpu(), rows[ids.long()])
             mine = int((ids % ranks == own).sum())
             assert counts.tolist() == [mine, n - mine, 0]
 
@@ -59,24 +59,24 @@ def test_rows_of_a_whole_table(ranks, dtype, width):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_rows_that_no_shard_has_come_from_the_host(ranks, dtype, width, ratio, page_bytes):
     rows = table(dtype, width)
-    held = torch.randperm(NODES, generator=torch.Generator().manual_seed(4))
-    held = held[: ratio if isinstance(ratio, int) else round(ratio * NODES)]
+    cached = torch.randperm(NODES, generator=torch.Generator().manual_seed(4))
+    cached = cached[: ratio if isinstance(ratio, int) else round(ratio * NODES)]
     places = torch.full((NODES,), -1, dtype=torch.int32)
-    places[held] = torch.arange(held.numel(), dtype=torch.int32)
-    shards, locked = dealt(rows[held], ranks), rows.pin_memory()
+    places[cached] = torch.arange(cached.numel(), dtype=torch.int32)
+    shards, locked = dealt(rows[cached], ranks), rows.pin_memory()
     counts = torch.zeros(3, dtype=torch.int64, device="cuda")
-    asked = torch.zeros(3, dtype=torch.int64)
+    expected_counts = torch.zeros(3, dtype=torch.int64)
     for n in (0, 3, 2000):
         ids = some_ids(n, torch.int64)
-        found = gather_sharded(
+        actual = gather_sharded(
             shards, 0, places.cuda(), locked, ids.cuda(), counts, page_bytes=page_bytes, readers=4
         )
-        assert same(found.cpu(), rows[ids])
+        assert same(actual.cpu(), rows[ids])
         at = places[ids]
         mine = int(((at >= 0) & (at % ranks == 0)).sum())
         none = int((at < 0).sum())
-        asked += torch.tensor([mine, n - mine - none, none])
-    assert torch.equal(counts.cpu(), asked)
+        expected_counts += torch.tensor([mine, n - mine - none, none])
+    assert torch.equal(counts.cpu(), expected_counts)
 
 
 def test_what_cannot_be_read_is_refused():

@@ -20,10 +20,10 @@ def test_a_gpu_answers_as_the_cpu(name, model, how, small_graph, monkeypatch):
     """The same weights over the same neighbours, in pieces too; a node may lie at a rounding."""
     monkeypatch.setattr(evaluate, "EDGES", 60)
     kinds = {"model": model, "evaluate": how}
-    found = [compose.make(small_graph, name, device=d, **kinds) for d in ("cuda", "cpu")]
-    ours, right = (system.evaluate() for system in found)
+    made = [compose.make(small_graph, name, device=d, **kinds) for d in ("cuda", "cpu")]
+    ours, right = (system.evaluate() for system in made)
     assert ours == pytest.approx(right, abs=0.011)
-    for system in found:
+    for system in made:
         system.close()
 
 
@@ -34,9 +34,9 @@ def _with_ballast(evaluator, nodes):
 
 @HOW
 def test_evaluating_changes_nothing(how, small_graph, monkeypatch):
-    """Losses, and the peak of memory that is told of the epochs: evaluating takes more of it."""
+    """Losses, and the peak of memory that epochs report: evaluating takes more of it."""
     monkeypatch.setattr(Evaluator, "_rows", lambda self, nodes: _with_ballast(self, nodes))
-    told = []
+    runs = []
     for looks in (False, True):
         system = compose.make(small_graph, device="cuda", evaluate=how)
         reports = []
@@ -44,9 +44,9 @@ def test_evaluating_changes_nothing(how, small_graph, monkeypatch):
             reports.append(compose.run(system, epoch))
             if looks:
                 assert system.evaluate() == system.evaluate()
-        told.append([(r.loss, r.ok, r.peak_alloc_bytes) for r in reports])
+        runs.append([(r.loss, r.ok, r.peak_alloc_bytes) for r in reports])
         system.close()
-    for (one, fine, peak), (other, as_fine, as_high) in zip(*told, strict=True):
+    for (one, fine, peak), (other, as_fine, as_high) in zip(*runs, strict=True):
         assert fine and as_fine and one == pytest.approx(other, rel=1e-3)
         assert as_high < peak + BALLAST // 2
 

@@ -1,4 +1,4 @@
-"""Samplers and trainers on GPUs of their own, and T_SOTA's ranks beside them."""
+"""Samplers and trainers on GPUs of their own, and T_SOTA's ranks next to them."""
 
 import copy
 import random
@@ -123,9 +123,9 @@ def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
         before = copy.deepcopy(system.trainer.model.state_dict())
         report = run(system, epoch)  # it finds equal weights on both GPUs, bit for bit
         assert report.ok, report.reason
-        found = counted(report)
-        assert found["schedule", "switches", ""] == 1 and found["schedule", "updates", ""] == 5
-        assert [found["schedule", "rank_trained", rank] for rank in "01"] == [5, 4]
+        counts = counted(report)
+        assert counts["schedule", "switches", ""] == 1 and counts["schedule", "updates", ""] == 5
+        assert [counts["schedule", "rank_trained", rank] for rank in "01"] == [5, 4]
         after = system.trainer.model.state_dict()
         assert any(not torch.equal(before[name], after[name]) for name in after)
     settings = {"sampler": "gnnlab", "features": "uva"}
@@ -149,10 +149,10 @@ def test_three_gpus(samplers, trainers, ranks, small_graph):
 
 def test_auto_measures_on_a_gpu(ranks):
     system = ranks(factored(features="uva", **{"schedule.allocation": "auto"}))
-    found = counted(run(system))
-    assert (found["schedule", "samplers", ""], found["schedule", "trainers", ""]) == (1, 1)
+    counts = counted(run(system))
+    assert (counts["schedule", "samplers", ""], counts["schedule", "trainers", ""]) == (1, 1)
     for phase in ("sample", "memory_io", "compute"):
-        assert found["schedule", f"measured_{phase}_s", ""] > 0
+        assert counts["schedule", f"measured_{phase}_s", ""] > 0
 
 
 def test_a_killed_sampler_ends_the_epoch(ranks):

@@ -40,13 +40,13 @@ def test_every_store_gathers_the_seeds(table, settings, where):
     report = system.check()
     assert report.ok, report.reason
     assert report.digest == here.check().digest
-    found = run(system, epoch=4)
-    assert found.ok, found.reason
-    assert (found.seeds, found.sampled_edges) == (3500, 0)
-    assert counted(found)["features", "feature_bytes", where] == 3500 * ROW
+    measured = run(system, epoch=4)
+    assert measured.ok, measured.reason
+    assert (measured.seeds, measured.sampled_edges) == (3500, 0)
+    assert counted(measured)["features", "feature_bytes", where] == 3500 * ROW
     before = system.auditor.peak_bytes()
-    ((_, name, told, seconds),) = system.diagnostics.copies({where: 3500 * ROW}, 5)
-    assert (name, told) == ("copy_time_s", where) and seconds > 0
+    ((_, name, source, seconds),) = system.diagnostics.copies({where: 3500 * ROW}, 5)
+    assert (name, source) == ("copy_time_s", where) and seconds > 0
     assert system.auditor.peak_bytes() == before  # a ceiling takes none of the system's memory
     system.close()
 

@@ -22,10 +22,10 @@ def graph(**settings):
 def losses(system, epoch):
     """Of each batch."""
     system.run_epoch(epoch, Timeline.on("cuda"))
-    found = torch.stack(system.trainer.losses).tolist()
+    actual = torch.stack(system.trainer.losses).tolist()
     report = system.audit(epoch)
     assert report.ok, report.reason
-    return found, report
+    return actual, report
 
 
 @pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
@@ -36,9 +36,9 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
     assert ours.check().ok
     for epoch in range(4):
         right, _ = losses(eager, epoch)
-        found, report = losses(ours, epoch)
-        assert found == pytest.approx(right, rel=1e-3)
-        assert len(set(found)) == 10  # each replay has a batch of its own
+        actual, report = losses(ours, epoch)
+        assert actual == pytest.approx(right, rel=1e-3)
+        assert len(set(actual)) == 10  # each replay has a batch of its own
         assert counted(report)["schedule", "padded_rows", ""] > 0
         assert counted(report)["schedule", "row_padding", ""] > 0
     assert ours.recheck(11) == ""
@@ -50,7 +50,7 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
 @pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
 def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thread):
     """PinSAGE weighs by the visits of walks."""
-    found = []
+    actual = []
     how = {"schedule": schedule, "sampler.pick": pick}
     for settings in (how, graph(**how)):
         system = make(small_graph, settings=settings, model="pinsage", evaluate="sampled", **SMALL)
@@ -61,9 +61,9 @@ def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thr
         verified = system.verify(9, Timeline.on("cuda"))
         assert verified.ok, verified.reason
         assert all(map(torch.equal, before, system.trainer.kept()))
-        found.append((reports, verified.digest, system.evaluate()))
+        actual.append((reports, verified.digest, system.evaluate()))
         system.close()
-    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = found
+    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = actual
     assert digest == own_digest
     assert own_accuracies == pytest.approx(accuracies, abs=0.03)
     for right, report in zip(eager, ours, strict=True):
@@ -73,7 +73,7 @@ def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thr
 
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monkeypatch, one_thread):
-    """In the middle of an epoch, beside threads that allocate; no batch is lost or run twice."""
+    """In the middle of an epoch, next to threads that allocate; no batch is lost or run twice."""
     monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
     eager = make(small_graph, model="graphsage", **SMALL)
@@ -84,11 +84,11 @@ def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monke
     times = []
     for epoch in range(5):
         right, _ = losses(eager, epoch)
-        found, report = losses(ours, epoch)
-        assert found == pytest.approx(right, rel=1e-3)
-        told = counted(report)
-        times.append(told["schedule", "recaptures", ""])
-        assert (told["schedule", "recapture_time_s", ""] > 0) is (times[-1] > 0)
+        actual, report = losses(ours, epoch)
+        assert actual == pytest.approx(right, rel=1e-3)
+        counts = counted(report)
+        times.append(counts["schedule", "recaptures", ""])
+        assert (counts["schedule", "recapture_time_s", ""] > 0) is (times[-1] > 0)
     assert times[0] >= 2  # the first batch is not the largest in every layer
     eager.close()
     ours.close()
@@ -109,8 +109,8 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
     assert len(buffers) == (ours.job.max_in_flight if buffered else 0)
     for epoch in range(4):
         right, _ = losses(eager, epoch)
-        found, report = losses(ours, epoch)
-        assert found == pytest.approx(right, rel=1e-3)
+        actual, report = losses(ours, epoch)
+        assert actual == pytest.approx(right, rel=1e-3)
         assert counted(report)["schedule", "recaptures", ""] == 0
     assert (set(trainer._graphs) == buffers) is buffered
     assert (trainer._memory._own_buffer is None) is buffered
@@ -134,11 +134,11 @@ def test_capturing_leaves_the_model_as_it_was_and_is_told(small_graph):
 
 def test_memory_is_the_same_after_every_epoch(small_graph, one_thread):
     system = make(small_graph, settings=graph(), **SMALL)
-    found = []
+    actual = []
     for _ in range(6):
         assert run(system, 3).ok
-        found.append(torch.cuda.memory_allocated())
-    assert len(set(found[2:])) == 1
+        actual.append(torch.cuda.memory_allocated())
+    assert len(set(actual[2:])) == 1
     system.close()
 
 
@@ -163,14 +163,14 @@ def test_updates_that_a_graph_can_hold_are_torch_s_within_rounding():
     torch.manual_seed(3)
     start = torch.randn(50, device="cuda")
     gradients = torch.randn(30, 50, device="cuda")
-    found = []
+    actual = []
     for capturable in (False, True):
         parameter = start.clone().requires_grad_()
         optimizer = Adam([parameter], lr=0.01, capturable=capturable)
         for gradient in gradients:
             parameter.grad = gradient.clone()
             optimizer.step()
-        found.append(parameter.detach())
+        actual.append(parameter.detach())
         assert all(t.is_cuda is capturable for t in optimizer.state[:1])
-    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
-    assert not torch.equal(found[0], start)
+    torch.testing.assert_close(*actual, rtol=1e-5, atol=1e-6)
+    assert not torch.equal(actual[0], start)

@@ -14,11 +14,11 @@ def test_kernels_of_a_training_epoch(schedule, step, small_graph, one_thread):
     settings = {"schedule": schedule, "schedule.step": step, "aggregate": "tuned"}
     system = make(small_graph, settings=settings, **SMALL)
     assert system.check().ok
-    found = {row["kernel"]: row for row in system.diagnostics.kernels(9)}
-    if found:  # none where the profiling interface is not there
+    by_name = {row["kernel"]: row for row in system.diagnostics.kernels(9)}
+    if by_name:  # none where the profiling interface is not there
         for kernel in ("row_sums_kernel", "spread_rows_kernel"):  # forward and backward
-            assert sum(row["calls"] for name, row in found.items() if kernel in name) >= 1
-        assert all(row["device_s"] > 0 and row["calls"] > 0 for row in found.values())
+            assert sum(row["calls"] for name, row in by_name.items() if kernel in name) >= 1
+        assert all(row["device_s"] > 0 and row["calls"] > 0 for row in by_name.values())
     assert run(system, 3).ok
     system.close()
 

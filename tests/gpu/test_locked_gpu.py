@@ -32,14 +32,14 @@ def test_a_range_registered_twice_leaves_no_error():
 
 
 def test_a_refused_copy_leaves_no_error(monkeypatch):
-    held = torch.ones(1000, 8)
-    monkeypatch.setattr(torch, "empty_like", lambda source, **_: held)
-    assert locked.lock(held) == 0
+    source_table = torch.ones(1000, 8)
+    monkeypatch.setattr(torch, "empty_like", lambda source, **_: source_table)
+    assert locked.lock(source_table) == 0
     with pytest.raises(MemoryError, match="32000 bytes of features cannot be locked"):
         locked.LockedTensor(torch.ones(1000, 8), "cuda", "features")
     monkeypatch.undo()
     assert launches_work()
-    locked.unlock(held)
+    locked.unlock(source_table)
 
 
 @pytest.mark.parametrize("reader", [LAST], ids=[f"cuda:{LAST}"])

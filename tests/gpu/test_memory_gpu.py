@@ -40,23 +40,23 @@ def look(graph, settings, system="baseline"):
         graph, system, settings, setup=False, device="cuda", batch_size=1024, hidden=64,
         fanouts=(10, 10, 5), max_batches=6,
     )  # fmt: skip
-    found = {"": {}, "held": {}}, {}
+    peaks = {"": {}, "held": {}}, {}
     for fact in made.memory(1 << 30):
         if fact["name"] == "memory_bytes":
-            found[0][fact["where"]][fact["stage"]] = fact["value"]
+            peaks[0][fact["where"]][fact["stage"]] = fact["value"]
         else:
-            found[1][fact["stage"]] = fact["value"]
-    return made, found[0][""], found[1], found[0]["held"]
+            peaks[1][fact["stage"]] = fact["value"]
+    return made, peaks[0][""], peaks[1], peaks[0]["held"]
 
 
 @pytest.mark.parametrize("name", STORES)
 def test_components_add_up_to_the_allocators_peak(name, graph):
     gc.collect()
     of_others = torch.cuda.memory_allocated()
-    system, held, most, held_there = look(graph, STORES[name])
-    peak = held.pop("epoch")
-    assert sum(held.values()) == peak and all(size >= 0 for size in held.values())
-    assert all(held[c] <= most[c] for c in held if c != "other")
+    system, sizes, most, host_sizes = look(graph, STORES[name])
+    peak = sizes.pop("epoch")
+    assert sum(sizes.values()) == peak and all(size >= 0 for size in sizes.values())
+    assert all(sizes[c] <= most[c] for c in sizes if c != "other")
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     compose.timed(system, 1 << 30)
@@ -66,17 +66,17 @@ def test_components_add_up_to_the_allocators_peak(name, graph):
     # The same epoch; threads of a schedule may hold a batch more or less.
     assert peak == pytest.approx(again, rel=0.25 if name == "prefetch" else 0.05, abs=POOLED)
     table = graph.features.nbytes
-    assert held_there == ({} if name == "gpu" else {"features": table})
+    assert host_sizes == ({} if name == "gpu" else {"features": table})
     system.close()
 
 
 def test_what_is_known_is_told(graph):
     tables = graph.indptr.nbytes + graph.indices.nbytes
-    system, held, most, _ = look(graph, STORES["gpu"])
-    assert held["topology"] == tables and held["labels"] == graph.labels.nbytes
+    system, sizes, most, _ = look(graph, STORES["gpu"])
+    assert sizes["topology"] == tables and sizes["labels"] == graph.labels.nbytes
     assert graph.features.nbytes <= most["features"] <= graph.features.nbytes + 16 * POOLED
     parameters = [p.nbytes for p in system.trainer.model.parameters()]
-    assert held["model"] == 5 * sum(parameters)  # Adam's steps are on the host
+    assert sizes["model"] == 5 * sum(parameters)  # Adam's steps are on the host
     assert most["setup"] >= tables + graph.features.nbytes + graph.labels.nbytes
     assert most["rows"] > 0 and most["blocks"] > 0 and most["activations"] > most["rows"] // 8
     system.close()
@@ -98,9 +98,9 @@ def test_match_keeps_one_batch_of_rows_and_a_table_of_ids(graph):
 
 
 def test_dgl_is_looked_at_by_the_same_allocator(graph):
-    system, held, most, _ = look(graph, {}, "dgl")
-    peak = held.pop("epoch")
-    assert sum(held.values()) == peak and held["topology"] > 0 and most["blocks"] > ROUNDED
+    system, sizes, most, _ = look(graph, {}, "dgl")
+    peak = sizes.pop("epoch")
+    assert sum(sizes.values()) == peak and sizes["topology"] > 0 and most["blocks"] > ROUNDED
     system.close()
 
 
@@ -131,17 +131,17 @@ def test_what_is_looked_at_is_no_peak_of_any_rank(graph):
         until="memory_io",
     )  # fmt: skip
 
-    def told():
+    def allocated():
         report = compose.run(system, 5)
         assert report.ok, report.reason
         counts = compose.counted(report)
         return [counts["schedule", "rank_peak_bytes", rank] for rank in "01"]
 
-    before = told()
+    before = allocated()
     assert min(before) > 1 << 20
     timeline = Timeline.on("cuda")
     timeline.start()
     assert system.verify(6, timeline).ok
     timeline.stop()
-    assert told() == pytest.approx(before, rel=0.02)
+    assert allocated() == pytest.approx(before, rel=0.02)
     system.close()

@@ -31,13 +31,13 @@ def test_a_rank_alone_does_the_work_of_no_ranks(settings, small_graph):
     ranks = {"schedule": "data-parallel", "schedule.ranks": 1, **settings}
     system = make(small_graph, settings=ranks, **SMALL)
     try:
-        found = system.check()
-        assert found.ok, found.reason
+        checked = system.check()
+        assert checked.ok, checked.reason
         for epoch in range(3):
             ours, _ = run_alike(system, plain, epoch)
-        told = counted(ours)
+        counts = counted(ours)
         if settings.get("schedule.partition") in ("vanilla", "hybrid"):
-            assert any(name == "exchange_rounds" for _, name, _ in told)
+            assert any(name == "exchange_rounds" for _, name, _ in counts)
     finally:
         system.close()
         plain.close()

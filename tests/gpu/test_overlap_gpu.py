@@ -65,10 +65,10 @@ def test_an_epoch_is_the_cpus(store, how, order, small_graph):
     )  # fmt: skip
     assert there.check().ok
     for epoch in range(3):
-        right, found = here.verify(epoch, Timeline.on("cpu")), there.verify(epoch, clock())
-        assert found.ok, found.reason
-        assert found.digest == right.digest
-        one, other = counted(right), counted(found)
+        right, actual = here.verify(epoch, Timeline.on("cpu")), there.verify(epoch, clock())
+        assert actual.ok, actual.reason
+        assert actual.digest == right.digest
+        one, other = counted(right), counted(actual)
         bytes_of = ("features", "feature_bytes")
         assert other[*bytes_of, WHERE[path]] == one[*bytes_of, "host"]
         assert other[*bytes_of, "reused"] == one[*bytes_of, "reused"]
@@ -105,24 +105,24 @@ def test_overlaps_in_tiles_of_any_size(tile_bytes, monkeypatch):
     for _ in range(150):
         some = nodes[2500:][torch.randperm(nodes.numel() - 2500, generator=draw)[:1500]]
         batches.append(torch.cat([some, hubs]))
-    found = overlaps([b.cuda() for b in batches])
-    assert torch.equal(found, overlaps(batches))
-    assert int(found.min()) >= 2500
+    actual = overlaps([b.cuda() for b in batches])
+    assert torch.equal(actual, overlaps(batches))
+    assert int(actual.min()) >= 2500
 
 
 def test_overlaps_of_as_many_batches_as_an_epoch_has():
-    """A thousand: pairs are held against Python's sets."""
+    """A thousand: pairs are compared with Python's sets."""
     draw = torch.Generator(device="cuda").manual_seed(9)
     batches = [
         torch.randint(0, 3_000_000, (30_000,), generator=draw, device="cuda").unique().int()
         for _ in range(1000)
     ]
-    found = overlaps(batches)
-    assert torch.equal(found, found.T)
-    assert found.diagonal().tolist() == [b.numel() for b in batches]
+    actual = overlaps(batches)
+    assert torch.equal(actual, actual.T)
+    assert actual.diagonal().tolist() == [b.numel() for b in batches]
     for i, j in ((0, 1), (0, 999), (500, 731), (998, 999)):
         shared = set(batches[i].tolist()) & set(batches[j].tolist())
-        assert int(found[i, j]) == len(shared)
+        assert int(actual[i, j]) == len(shared)
 
 
 def window_store(features, **settings):
@@ -220,7 +220,7 @@ def test_no_window_that_holds_batches_makes_the_host_wait(small_graph):
         rows = [store.load(one) for one in batches]
         if asleep:
             assert not torch.cuda.current_stream().query()
-    for one, found in zip(ids, rows, strict=True):
-        assert torch.equal(found.cpu(), small_graph.features[one.cpu()])
+    for one, actual in zip(ids, rows, strict=True):
+        assert torch.equal(actual.cpu(), small_graph.features[one.cpu()])
     assert counted() == {"zero_copy": 6, "reused": 2}
     store.close()

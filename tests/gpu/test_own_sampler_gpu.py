@@ -17,9 +17,9 @@ pytestmark = pytest.mark.gpu
 def sampler(tmp_path_factory):
     _, module, _ = write("sampler", "plain_torch", tmp_path_factory.mktemp("new") / "package")
     spec = importlib.util.spec_from_file_location("plain_torch", module)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return type("OnGpu", (found.PlainTorch,), {"devices": ("cpu", "cuda")})
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return type("OnGpu", (loaded.PlainTorch,), {"devices": ("cpu", "cuda")})
 
 
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])

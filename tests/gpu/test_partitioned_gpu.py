@@ -41,15 +41,15 @@ def test_parts_do_one_gpus_work_and_hold_no_more_than_their_parts(small_graph, m
     }  # fmt: skip
     system = make(wide, settings=settings, **SMALL)
     try:
-        found = system.check()
-        assert found.ok, found.reason
+        checked = system.check()
+        assert checked.ok, checked.reason
         for epoch in range(2):
             ours, _ = run_alike(system, plain, epoch)
-        told = counted(ours)
-        assert told["features", "exchange_rounds", ""] == 12 * 2
-        assert told["features", "exchange_time_s", "1"] > 0
+        counts = counted(ours)
+        assert counts["features", "exchange_rounds", ""] == 12 * 2
+        assert counts["features", "exchange_time_s", "1"] > 0
         # Half of the rows, and 80 MB: those of batches, the wide layer with its moments, cuBLAS.
-        assert told["schedule", "rank_peak_bytes", "1"] < 0.9 * wide.features.nbytes
+        assert counts["schedule", "rank_peak_bytes", "1"] < 0.9 * wide.features.nbytes
     finally:
         pids = system.schedule.pids
         system.close()

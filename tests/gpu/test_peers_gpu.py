@@ -84,11 +84,11 @@ def test_dgls_sampler_is_equivalent_to_ours(make, topology, id_type):
     assert (a.frontier, a.law) == (b.frontier, b.law)
     assert a.edges_per_seed == pytest.approx(b.edges_per_seed, rel=0.05)
     seeds = torch.arange(200, device="cuda")
-    found = [
+    actual = [
         [(dst.tolist(), edges) for dst, edges in s.stages.sampler.sample(seeds, 0, 0).sizes().hops]
         for s in (theirs, ours)
     ]
-    assert found[0][0] == found[1][0]
+    assert actual[0][0] == actual[1][0]
     audit = compose.run(theirs, 3)
     assert audit.ok, audit.reason
     assert audit.loss is None
@@ -99,14 +99,14 @@ def test_dgls_rows_are_the_tables(make, small_graph, table):
     """In any order, ids repeated, none at all, of both id types; many loads without waiting."""
     store = make("dgl", {"features.table": table}).stages.store
     draws = torch.Generator().manual_seed(0)
-    asked = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 4000, 1, 50_000)]
-    rows = [store.load(SimpleNamespace(input_nodes=ids.cuda())) for ids in asked]
-    for ids, found in zip(asked, rows, strict=True):
-        assert found.is_cuda
-        assert torch.equal(found.cpu(), small_graph.features[ids])
-    few = asked[1].int().cuda()
-    found = store.load(SimpleNamespace(input_nodes=few))
-    assert torch.equal(found.cpu(), small_graph.features[few.cpu().long()])
+    requests = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 4000, 1, 50_000)]
+    rows = [store.load(SimpleNamespace(input_nodes=ids.cuda())) for ids in requests]
+    for ids, actual in zip(requests, rows, strict=True):
+        assert actual.is_cuda
+        assert torch.equal(actual.cpu(), small_graph.features[ids])
+    few = requests[1].int().cuda()
+    actual = store.load(SimpleNamespace(input_nodes=few))
+    assert torch.equal(actual.cpu(), small_graph.features[few.cpu().long()])
 
 
 LOCKED = {"dgl": DglGather(table="uva"), "graphbolt": BoltGather()}
@@ -130,11 +130,11 @@ def test_peers_rows_of_a_locked_table_are_the_tables(name, dtype, width):
     table = stores.table(dtype, width)
     store = locked_rows(name, table)
     draws = torch.Generator().manual_seed(width)
-    asked = [torch.randint(len(table), (n,), generator=draws) for n in (5, 97, 1, 4000, 50_000)]
+    requests = [torch.randint(len(table), (n,), generator=draws) for n in (5, 97, 1, 4000, 50_000)]
     for id_type in ID_TYPES:
-        gpu_ids = [ids.to("cuda", id_type) for ids in asked]
-        found = [store.load(SimpleNamespace(input_nodes=ids)) for ids in gpu_ids]
-        for ids, rows in zip(asked, found, strict=True):
+        gpu_ids = [ids.to("cuda", id_type) for ids in requests]
+        actual = [store.load(SimpleNamespace(input_nodes=ids)) for ids in gpu_ids]
+        for ids, rows in zip(requests, actual, strict=True):
             assert rows.is_cuda and stores.same(rows.cpu(), table[ids])
     store.close()
 

@@ -80,7 +80,7 @@ class Watched:
         right = self._table[batch.input_nodes.long()]
         self.wrong.append((rows.view(torch.int32) != right.view(torch.int32)).any())
 
-    def found(self):
+    def num_wrong(self):
         torch.cuda.synchronize()
         return int(torch.stack(self.wrong).sum())
 
@@ -98,7 +98,7 @@ def test_rows_are_right_when_they_are_read_whoever_is_late(
     for epoch in range(epochs):
         report = run(system, epoch)
         assert report.ok, report.reason
-    assert len(watched.wrong) == 2 * epochs * 10 and watched.found() == 0
+    assert len(watched.wrong) == 2 * epochs * 10 and watched.num_wrong() == 0
     system.close()
 
 
@@ -112,7 +112,7 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
     except RuntimeError as fault:  # torch sees it too, where the write is enqueued early enough
         assert "modified by an inplace operation" in str(fault)
     else:
-        assert watched.found() > 0
+        assert watched.num_wrong() > 0
     system.close()
     system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
     system.stages.store._ring._buffers.pop()
@@ -133,7 +133,7 @@ def test_the_link_comes_first_or_no_stream_does(first, priorities):
 @pytest.mark.parametrize("depth", [1, 4])
 def test_losses_are_serials(sampler, depth, small_graph, one_thread):
     """Local ids come in any order in some samplers, and sums with them."""
-    found = []
+    actual = []
     for settings in ({}, prefetch(depth)):
         system = make(small_graph, settings={"sampler": sampler, **settings}, **SMALL)
         assert system.check().ok
@@ -141,10 +141,10 @@ def test_losses_are_serials(sampler, depth, small_graph, one_thread):
         assert all(r.ok for r in reports), [r.reason for r in reports]
         verified = system.verify(9, Timeline.on("cuda"))
         assert verified.ok, verified.reason
-        found.append((reports, verified.digest))
+        actual.append((reports, verified.digest))
         assert system.recheck(11) == ""
         system.close()
-    (serial, one), (ahead, other) = found
+    (serial, one), (ahead, other) = actual
     assert one == other
     for right, report in zip(serial, ahead, strict=True):
         assert report.loss == pytest.approx(right.loss, rel=1e-4)
@@ -175,7 +175,7 @@ def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, 
     for number in range(10):
         assert at["sample", number].end <= at["memory_io", number].begin + 1e-6
         assert at["memory_io", number].end <= at["compute", number].begin + 1e-6
-        if number >= 2:  # two results are held
+        if number >= 2:  # two results are alive
             assert at["compute", number - 2].end <= at["memory_io", number].begin + 1e-6
     system.close()
 
@@ -183,11 +183,11 @@ def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, 
 @pytest.mark.parametrize("store", ["uva", "cache-host", "match-uva", "window-uva"])
 def test_memory_is_the_same_after_every_epoch(store, small_graph, one_thread):
     system = make(small_graph, settings=prefetch(2, **STORES[store]), **SMALL)
-    found = []
+    actual = []
     for _ in range(6):
         assert run(system, 3).ok
-        found.append(torch.cuda.memory_allocated())
-    assert len(set(found[2:])) == 1
+        actual.append(torch.cuda.memory_allocated())
+    assert len(set(actual[2:])) == 1
     system.close()
 
 

@@ -29,8 +29,8 @@ def test_phases_by_themselves_are_no_longer_than_told(small_graph, until):
     for epoch in range(4):
         sweep, report = timed(system, epoch), system.audit(epoch)
         times = {f"{phase}_time_s": sweep.busy.get(phase) for phase in PHASES}
-        told = {"wall_s": sweep.wall, "idle_s": sweep.idle, "batches": report.batches}
-        samples.append(told | times)
+        row = {"wall_s": sweep.wall, "idle_s": sweep.idle, "batches": report.batches}
+        samples.append(row | times)
     alone, reason = system.probe([11, 12, 13])
     assert reason == ""
     assert all(0 < seconds < 1 for times in alone.values() for seconds in times)

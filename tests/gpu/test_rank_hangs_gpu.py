@@ -23,8 +23,8 @@ def ranks(small_graph):
     made = []
 
     def build(**settings):
-        asked = {"schedule": "data-parallel", "features": "uva", **settings}
-        made.append(make(small_graph, settings=asked, **SMALL))
+        merged = {"schedule": "data-parallel", "features": "uva", **settings}
+        made.append(make(small_graph, settings=merged, **SMALL))
         return made[-1]
 
     yield build
@@ -70,8 +70,8 @@ def test_nccl_listens_on_the_loopback_interface_alone(ranks):
     processes = [psutil.Process()]
 
     def addresses():
-        found = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
-        return {c.laddr.ip for c in found}
+        ports = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
+        return {c.laddr.ip for c in ports}
 
     before = addresses()
     system = ranks()

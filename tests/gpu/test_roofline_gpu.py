@@ -1,4 +1,4 @@
-"""Rooflines on a GPU: every ceiling and kernel is run, right, and held against its roof."""
+"""Rooflines on a GPU: each ceiling and kernel runs correctly; kernels are compared with peaks."""
 
 import shutil
 
@@ -19,15 +19,15 @@ def graph(tmp_path_factory):
 
 
 def test_every_level_has_its_ceiling():
-    found = Ceilings(torch.device("cuda"), [400, 512])
-    done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in found.all}
+    results = Ceilings(torch.device("cuda"), [400, 512])
+    done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in results.all}
     assert done.keys() == {
         ("fma", "", 0), ("copy", "memory", 0), ("read", "memory", 0), ("read", "L2", 0),
         ("read", "shared", 0), ("rows", "memory", 4), ("rows", "memory", 400),
         ("rows", "memory", 512),
     }  # fmt: skip
     assert min(done.values()) > 0
-    found.sweep()
+    results.sweep()
 
 
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map"])
@@ -63,10 +63,10 @@ def test_counters_are_read_or_say_why_not(graph):
 
     made = make(graph, settings={"features": "gpu"}, device="cuda")
     program = [*command("python", "gnnbench.harness.profiled_process"), "{}"]  # it cannot run
-    found = made.diagnostics.counters(5, program)
-    assert len(found) == 11
+    results = made.diagnostics.counters(5, program)
+    assert len(results) == 11
     reason = "read nothing" if shutil.which("ncu") else "is not installed"
-    assert all(reason in one["counters"] for one in found)
+    assert all(reason in one["counters"] for one in results)
 
 
 def test_nsight_compute_sees_every_kernel(graph):
@@ -79,12 +79,12 @@ def test_nsight_compute_sees_every_kernel(graph):
     if shutil.which("ncu") is None:
         pytest.skip("there is no ncu")
     made = make(load_dataset("products~twin@0.005"), settings={"features": "gpu"}, device="cuda")
-    told = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
-    program = [*command(sys.executable, "gnnbench.harness.profiled_process"), json.dumps(told)]
-    found = made.diagnostics.counters(5, program)
-    if not all(one["counters"] == "ncu" for one in found):
-        pytest.skip(found[0]["counters"])
-    for one in found:
+    request = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
+    program = [*command(sys.executable, "gnnbench.harness.profiled_process"), json.dumps(request)]
+    results = made.diagnostics.counters(5, program)
+    if not all(one["counters"] == "ncu" for one in results):
+        pytest.skip(results[0]["counters"])
+    for one in results:
         assert 0 <= one["l2_hit"] <= 1 and one["memory_bytes"] >= 0
-    (forward,) = [f for f in found if (f["direction"], f["layer"]) == ("forward", 1)]
+    (forward,) = [f for f in results if (f["direction"], f["layer"]) == ("forward", 1)]
     assert forward["flops_run"] > 0

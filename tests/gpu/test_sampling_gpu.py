@@ -48,12 +48,12 @@ def test_an_epoch_and_the_look_inside(sampler, graph):
     assert audit.loss is None
     assert set(sweep.busy) == {"sample"}
     assert 0 < sweep.busy["sample"] <= sweep.wall
-    found = system.profile(9)
-    whole, *stages = found["stages"]
+    measured = system.profile(9)
+    whole, *stages = measured["stages"]
     assert whole["device_s"] > 0 and whole["block_bytes"] > 0 and whole["extra_bytes"] >= 0
     assert stages and all(row["device_s"] >= 0 for row in stages)
     assert {"pick"} <= {row["stage"] for row in stages}
-    for row in found["kernels"]:  # none where the profiling interface is not there
+    for row in measured["kernels"]:  # none where the profiling interface is not there
         assert row["device_s"] > 0 and row["calls"] > 0
     assert system.recheck(17) == ""
 

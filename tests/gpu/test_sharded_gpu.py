@@ -26,8 +26,8 @@ def group(small_graph):
     made = []
 
     def build(settings):
-        asked = {"schedule": "data-parallel", "schedule.ranks": 2, **settings}
-        made.append(make(small_graph, settings=asked, **SMALL))
+        merged = {"schedule": "data-parallel", "schedule.ranks": 2, **settings}
+        made.append(make(small_graph, settings=merged, **SMALL))
         return made[-1]
 
     yield build
@@ -57,11 +57,11 @@ def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
         ours, theirs = run(system, epoch), run(plain, epoch)
         assert ours.ok and theirs.ok, ours.reason
         assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
-        found = counted(ours)
-        by_path = {w: n for (s, what, w), n in found.items() if what == "feature_bytes"}
-        rows = ours.unique_nodes + found["schedule", "again_nodes", ""]
+        counts = counted(ours)
+        by_path = {w: n for (s, what, w), n in counts.items() if what == "feature_bytes"}
+        rows = ours.unique_nodes + counts["schedule", "again_nodes", ""]
         assert sum(by_path.values()) == rows * 24 * 4
-        if name == "whole":  # beside what torch gave
+        if name == "whole":  # in addition to torch's memory
             assert system.stages.store.bytes_apart == system.stages.store._shards.own.nbytes > 0
             assert ours.peak_alloc_bytes > 2 * system.stages.store.bytes_apart
         assert by_path["cache"] > 0 and (by_path.get("peer", 0) > 0) == (name != "cache")
@@ -88,8 +88,8 @@ def test_the_benchmark_holds_rows_against_the_table_and_tells_rates(tmp_path):
          "--without-wholegraph", "--out", out],
         check=True,
     )  # fmt: skip
-    told = json.loads(out.read_text())
-    assert told["gpus"] == 2 and told["copy_gb_s"] > 0
-    assert {row["case"] for row in told["results"]} == {
+    report = json.loads(out.read_text())
+    assert report["gpus"] == 2 and report["copy_gb_s"] > 0
+    assert {row["case"] for row in report["results"]} == {
         "all", "peers", "own", "gather", "mapped copy",
     }  # fmt: skip

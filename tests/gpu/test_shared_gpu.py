@@ -25,11 +25,11 @@ def table(tmp_path):
     rows = torch.randn(50_001, 33, generator=torch.Generator().manual_seed(5))
     (tmp_path / "features.bin").write_bytes(rows.numpy().tobytes())
     descriptor = shared_memory.share_file(tmp_path / "features.bin")
-    found = shared.map_shared(
+    mapped = shared.map_shared(
         shared_memory.address_of(descriptor), torch.float32, tuple(rows.shape)
     )
     os.close(descriptor)
-    return found, rows
+    return mapped, rows
 
 
 def test_it_is_registered_where_it_is_and_stays_read_only(table):

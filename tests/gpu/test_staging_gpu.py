@@ -29,7 +29,7 @@ def random_table(dtype, rows, width):
 @pytest.mark.parametrize("width", [1, 33, 128])
 @pytest.mark.parametrize("late", [0, 3_000_000])
 def test_many_batches_of_many_chunks(monkeypatch, dtype, width, late):
-    """Copies are held up by work before them on the stream, so that the ring is always full."""
+    """Copies are delayed by work before them on the stream, so that the ring is always full."""
     monkeypatch.setattr(staging.StagedChunks.__init__, "__defaults__", (64 << 10, 3))
     table = random_table(dtype, 20_000, width)
     served = store(table)

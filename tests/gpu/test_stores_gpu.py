@@ -64,7 +64,7 @@ def test_a_capped_grid_reads_the_same_rows(blocks, name, dtype, width):
 def test_counts_are_those_of_any_grid(small_graph, settings):
     """Set by path; the default's among them."""
     path = "features.blocks" if settings["features"] == "uva" else "features.table.blocks"
-    found = []
+    actual = []
     for blocks in (0, *BLOCKS):
         system = make(
             small_graph, settings={**settings, path: blocks, "sampler.pick": "floyd"},
@@ -72,11 +72,11 @@ def test_counts_are_those_of_any_grid(small_graph, settings):
         )  # fmt: skip
         report = run(system, 3)
         assert report.ok, report.reason
-        told = counted(report)
-        found.append({k: v for k, v in told.items() if k[1] in ("feature_bytes", "calls")})
+        counts = counted(report)
+        actual.append({k: v for k, v in counts.items() if k[1] in ("feature_bytes", "calls")})
         system.close()
-    assert found[0]["features", "feature_bytes", "zero_copy"] > 0
-    assert all(one == found[0] for one in found)
+    assert actual[0]["features", "feature_bytes", "zero_copy"] > 0
+    assert all(one == actual[0] for one in actual)
 
 
 @pytest.mark.parametrize("table", PATHS)
@@ -94,10 +94,10 @@ def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):
         for gpu in (False, True)
     )  # fmt: skip
     for epoch in (3, 4):
-        right, found = counted(run(here, epoch)), counted(run(there, epoch))
+        right, actual = counted(run(here, epoch)), counted(run(there, epoch))
         key = ("features", "feature_bytes")
-        assert found[*key, "cache"] == right[*key, "cache"] > 0
-        assert found[*key, PATHS[table]] == right[*key, "host"]
+        assert actual[*key, "cache"] == right[*key, "cache"] > 0
+        assert actual[*key, PATHS[table]] == right[*key, "host"]
     there.close()
 
 
@@ -107,13 +107,13 @@ def test_a_ratio_derived_from_measured_memory(small_graph, until, policy):
     """A small table fits whole; within a limit as much as the limit says. Losses stay the same."""
     settings = {"features": "cache", "features.policy": policy, "features.ratio": "auto"}
     whole = make(small_graph, settings=settings, until=until, device="cuda")
-    told = {name: value for _, name, _, value in whole.setup_counts}
-    assert (told["cache_ratio"], told["cache_rows"]) == (1, 400)
-    assert told["uncached_peak_bytes"] > 0 and told["uncached_time_s"] > 0
+    counts = {name: value for _, name, _, value in whole.setup_counts}
+    assert (counts["cache_ratio"], counts["cache_rows"]) == (1, 400)
+    assert counts["uncached_peak_bytes"] > 0 and counts["uncached_time_s"] > 0
     limit = {"features.memory_gib": 100 * 96 / 2**30}
     part = make(small_graph, settings=settings | limit, until=until, device="cuda")
-    told = {name: value for _, name, _, value in part.setup_counts}
-    assert (told["cache_ratio"], told["cache_rows"]) == (0.25, 100)
+    counts = {name: value for _, name, _, value in part.setup_counts}
+    assert (counts["cache_ratio"], counts["cache_rows"]) == (0.25, 100)
     plain = make(small_graph, settings={"features": "host"}, until=until, device="cuda")
     reports = [run(system, 5) for system in (plain, whole, part)]
     assert all(r.ok for r in reports), [r.reason for r in reports]
@@ -125,7 +125,7 @@ def test_a_ratio_derived_from_measured_memory(small_graph, until, policy):
 
 
 def test_a_cache_that_does_not_fit_the_gpu(small_graph, monkeypatch):
-    # Rows that are too large for the host to stage would be told of first.
+    # Rows that are too large for the host to stage would be reported first.
     monkeypatch.setattr(
         StagedGather, "_locked", lambda _, shape, dtype: torch.empty(0, dtype=dtype)
     )

@@ -21,9 +21,9 @@ def small_pieces(monkeypatch):
 def test_every_byte_arrives(dtype, shape):
     tensor = torch.randint(0, 127, shape).to(dtype)
     torch.cuda._sleep(20_000_000)  # copies wait, so that every buffer is under way
-    found = to_device(tensor, DEVICE)
-    assert (found.shape, found.dtype, found.device) == (tensor.shape, dtype, DEVICE)
-    assert torch.equal(found.cpu(), tensor)
+    copied = to_device(tensor, DEVICE)
+    assert (copied.shape, copied.dtype, copied.device) == (tensor.shape, dtype, DEVICE)
+    assert torch.equal(copied.cpu(), tensor)
 
 
 def test_of_a_mapped_file_and_of_what_is_not_in_one_piece(tmp_path):
@@ -45,6 +45,6 @@ def test_locked_and_device_memory_go_as_they_are():
 def test_it_is_there_for_other_streams_when_it_returns():
     tensor = torch.ones(1 << 22, dtype=torch.int32)
     torch.cuda._sleep(50_000_000)
-    found = to_device(tensor, DEVICE)
+    copied = to_device(tensor, DEVICE)
     with torch.cuda.stream(torch.cuda.Stream(DEVICE)):
-        assert int(found.sum()) == 1 << 22
+        assert int(copied.sum()) == 1 << 22

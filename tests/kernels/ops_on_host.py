@@ -14,11 +14,11 @@ from kept import NATIVE, compiled
 
 
 def cuda_headers() -> Path | None:
-    """Where the toolkit's headers are."""
+    """The folder of the toolkit's headers."""
     nvcc = shutil.which("nvcc")
-    places = [Path(nvcc).resolve().parents[1]] if nvcc else []
-    places += sorted(Path("/usr/local").glob("cuda*"))
-    return next((p / "include" for p in places if (p / "include/cuda_fp16.h").is_file()), None)
+    folders = [Path(nvcc).resolve().parents[1]] if nvcc else []
+    folders += sorted(Path("/usr/local").glob("cuda*"))
+    return next((p / "include" for p in folders if (p / "include/cuda_fp16.h").is_file()), None)
 
 
 def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
@@ -40,7 +40,7 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
         assert spec is not None and spec.loader is not None
         translate = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(translate)
-        header = compiled("device.h", "g++", flags, precompile)
+        header = compiled("device.h", "g++", flags, [here / "device.h"], precompile)
         with tempfile.TemporaryDirectory() as folder:
             sources = translate.translate_folder(NATIVE, Path(folder), part, names)
             # g++ takes the precompiled header in the place of the one next to it.
@@ -51,5 +51,7 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
             build = ["g++", f"-I{folder}", *flags, "-shared", *sources, here / f"{launchers}.cpp"]
             subprocess.run([*build, "-o", library], check=True)
 
-    name = f"{part}-{names.strip('*')}"
-    return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-shared"], make)))
+    name = f"{part}_{names.strip('*')}"
+    inputs = [*(NATIVE / "cuda" / part).glob(f"{names}.cu*"), here / f"{launchers}.cpp"]
+    inputs += [here / "device.h", here / "translate.py"]
+    return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-shared"], inputs, make)))

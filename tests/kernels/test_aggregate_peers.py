@@ -61,13 +61,13 @@ def test_equals_the_reference(peer, mode, num_dst, more, edges, dim, weighted, s
     weights = torch.rand(edges, dtype=torch.float64).add(0.5) if weighted else None
     x = torch.randn(block.num_src, dim, dtype=torch.float64)
     grad = torch.randn(num_dst, dim, dtype=torch.float64)
-    found = []
+    results = []
     for call in (PEERS[peer], reference.aggregate):
         leaves = [t.clone().requires_grad_() for t in (x, weights) if t is not None]
         out = call(block, leaves[0], mode, *leaves[1:])
         grads = torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True)
-        found.append((out, *grads))
-    for ours, right in zip(*found, strict=True):
+        results.append((out, *grads))
+    for ours, right in zip(*results, strict=True):
         torch.testing.assert_close(ours, right, rtol=1e-11, atol=1e-11)
 
 
@@ -122,12 +122,12 @@ def test_a_huge_row_has_the_same_bits_for_any_number_of_threads(group):
     torch.manual_seed(group)
     rows = [[1, 2, 3], torch.randint(0, 50, (20_000,)).tolist(), [], [4, 5]]
     block, x = block_of(rows, 50), torch.randn(50, 70)
-    found, before = [], torch.get_num_threads()
+    results, before = [], torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
-        found.append(aggregate_groups(block, x, "sum", group=group))
+        results.append(aggregate_groups(block, x, "sum", group=group))
     torch.set_num_threads(before)
-    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
     exact = reference.aggregate(block, x, "sum")
     sizes = reference.aggregate(block, x.abs(), "sum")
-    assert ((found[0] - exact).abs() <= 20_001 * 2**-24 * 1.01 * sizes).all()
+    assert ((results[0] - exact).abs() <= 20_001 * 2**-24 * 1.01 * sizes).all()

@@ -75,14 +75,14 @@ def compare_heads(block, heads, width, dtype):
     def exact(change):
         rows, shares = change(x.detach().double()), change(weights.detach().double())
         rows, shares = rows.requires_grad_(), shares.requires_grad_()
-        found = reference.aggregate_heads(block, rows, shares)
+        actual = reference.aggregate_heads(block, rows, shares)
         grads = (torch.zeros_like(rows), torch.zeros_like(shares))
-        if found.requires_grad:  # there is a head, and an edge
+        if actual.requires_grad:  # there is a head, and an edge
             leaves, outward = [rows, shares], change(grad.double())
             grads = torch.autograd.grad(
-                found, leaves, outward, allow_unused=True, materialize_grads=True
+                actual, leaves, outward, allow_unused=True, materialize_grads=True
             )
-        return found.detach(), *grads
+        return actual.detach(), *grads
 
     got = (out, x.grad, weights.grad)
     terms = (edges + 2, edges + 2, width + 2)
@@ -160,17 +160,17 @@ def test_threads_do_not_change_a_bit():
     torch.manual_seed(1)
     x, grad = torch.randn(9000, 8, 8), torch.randn(3000, 8, 8)
     of_src, of_dst = torch.randn(9000, 8), torch.randn(3000, 8)
-    found = []
+    actual = []
     before = torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
         leaves = [t.clone().requires_grad_() for t in (x, of_src, of_dst)]
         out = ops.attend(random_block(3000, 9000, 60_000, 1), *leaves, 0.2)
         out.backward(grad)
-        found.append([out.detach(), *(t.grad for t in leaves)])
+        actual.append([out.detach(), *(t.grad for t in leaves)])
     torch.set_num_threads(before)
-    for tensors in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(tensors, found[0], strict=True))
+    for tensors in actual[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(tensors, actual[0], strict=True))
 
 
 ONES = torch.ones(4, 2, 3)

@@ -118,8 +118,8 @@ def test_cuda_s_kernels_do_the_same(kernels, rows, dim, dtype):
 
 def test_cuda_s_kernels_leave_nan(kernels):
     """And rows that begin between packs."""
-    held = torch.full((31,), torch.nan)
-    x, bias = held[1:].view(5, 6), torch.zeros(6)
+    storage = torch.full((31,), torch.nan)
+    x, bias = storage[1:].view(5, 6), torch.zeros(6)
     size = [ctypes.c_int64(n) for n in (5, 6)]
     x[:4] = -1
     kernels.bias_relu_of(ctypes.c_int(0), address(bias), *size, address(x))

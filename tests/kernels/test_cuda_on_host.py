@@ -1,7 +1,7 @@
 """The CUDA kernels of the aggregation on the host, thread by thread (native/tests/cuda_on_host).
 
-Their logic is held against dense float64 matrices with bounds from the length of the sums. Needed
-are g++ and the CUDA toolkit's headers; speed, races in memory and registers are for a GPU to show.
+Compares their results with dense float64 matrices, within bounds from the length of the sums. Needs
+g++ and the CUDA toolkit's headers. Speed, memory races and registers can be tested on a GPU only.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def number(v: int) -> ctypes.c_int:
 
 
 def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
-    found = [torch.full((n,), -7, dtype=torch.int32) for n in (num_src + 1, *[len(indices)] * 2)]
+    actual = [torch.full((n,), -7, dtype=torch.int32) for n in (num_src + 1, *[len(indices)] * 2)]
     kernels.transpose_of(
-        *plain((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *found))
+        *plain((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *actual))
     )
-    return found
+    return actual
 
 
 def stable(block: DrawnBlock) -> list[Tensor]:
@@ -102,8 +102,8 @@ def test_transpose_is_a_stable_sort(kernels, shape):
     exact = stable(block)
     for seed in range(1 if indices.numel() > 2000 else 3):  # of the threads' order
         kernels.seed(ctypes.c_uint64(seed))
-        found = transpose(kernels, indptr, indices, shape[1])
-        for a, b in zip(found, exact, strict=True):
+        actual = transpose(kernels, indptr, indices, shape[1])
+        for a, b in zip(actual, exact, strict=True):
             assert torch.equal(a, b)
 
 
@@ -131,19 +131,19 @@ def check_sums_of_rows(
     matrix = block.matrix(mode, weights)
     length = int(indptr.diff().max())
     if kernel != SPREAD or mode == "sum":
-        found = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
-        assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
+        actual = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
+        assert_within(actual, matrix @ x.double(), matrix @ x.double().abs(), length)
     if kernel[0] == SIMPLE:
         return
     totals = None
     if weights is not None and mode != "sum":
         totals = row_sums(kernels, (TUNED, 4, 0), indptr, None, weights[:, None], "sum")
-    found = row_sums(
+    actual = row_sums(
         kernels, kernel, back[0], back[1], grad, mode, weights, 1, indptr, back[2], totals
     )
     length += int(back[0].diff().max())
     matrix = matrix.T
-    assert_within(found, matrix @ grad.double(), matrix @ grad.double().abs(), length)
+    assert_within(actual, matrix @ grad.double(), matrix @ grad.double().abs(), length)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -218,13 +218,13 @@ def test_rows_spread(kernels, degrees, dtype, dim):
     weights = torch.rand(columns.numel(), generator=draws) + 0.1
     block = DrawnBlock(indptr, columns, 200)
     for w in (None, weights):
-        found = []
+        actual = []
         for seed in range(2):
             kernels.seed(ctypes.c_uint64(seed))
-            found.append(row_sums(kernels, SPREAD, indptr, columns, x, "sum", w))
-        assert torch.equal(*found)
+            actual.append(row_sums(kernels, SPREAD, indptr, columns, x, "sum", w))
+        assert torch.equal(*actual)
         matrix = block.matrix("sum", w)
-        assert_within(found[0], matrix @ x.double(), matrix @ x.double().abs(), max(degrees))
+        assert_within(actual[0], matrix @ x.double(), matrix @ x.double().abs(), max(degrees))
 
 
 def test_every_place_of_a_long_row(kernels):
@@ -253,8 +253,8 @@ def test_edges_of_no_row(kernels):
 def test_short_rows_are_tuned_s_to_the_bit(kernels):
     indptr, columns = rows_of([30, 0, 29, 0, 0] * 4, 30)  # none is cut: chunks have 32 items
     x = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
-    found = [row_sums(kernels, k, indptr, columns, x, "sum") for k in ((TUNED, 4, 0), SPREAD)]
-    assert torch.equal(*found)
+    actual = [row_sums(kernels, k, indptr, columns, x, "sum") for k in ((TUNED, 4, 0), SPREAD)]
+    assert torch.equal(*actual)
 
 
 def test_chunks_are_longer_where_edges_are_many(kernels):

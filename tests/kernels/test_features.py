@@ -118,7 +118,7 @@ def test_bad_arguments(
     [((2**28,), torch.float32), ((2**30,), torch.uint8), ((16, 2**23), torch.float64)],
 )
 def test_rows_have_at_most_2_to_the_30_bytes(longest: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Told before memory is asked for; of a table without rows, which takes none."""
+    """Reported before memory is allocated; a table without rows needs none."""
     none = torch.empty(0, dtype=torch.int64)
     assert features.gather(torch.empty(0, *longest, dtype=dtype), none).shape == (0, *longest)
     for more in ((longest[0] + 1, *longest[1:]), (2**40, 1), (2**20, 2**20)):

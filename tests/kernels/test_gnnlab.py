@@ -77,8 +77,8 @@ def entries(words: Tensor) -> dict[int, tuple[int, int]]:
     """Vertex -> (version, id), by the layout of gnnbench/gnnlab.h."""
     slots = 1 << ((words.numel() * 2 // 3).bit_length() - 1)
     ids = words[slots:].view(torch.int32)
-    held = [(int(w), int(i)) for w, i in zip(words[:slots], ids, strict=False) if w != 0]
-    return {w & (1 << 48) - 1: (w >> 48, i) for w, i in held}
+    used = [(int(w), int(i)) for w, i in zip(words[:slots], ids, strict=False) if w != 0]
+    return {w & (1 << 48) - 1: (w >> 48, i) for w, i in used}
 
 
 def test_table_holds_the_version_and_the_ids() -> None:
@@ -86,9 +86,9 @@ def test_table_holds_the_version_and_the_ids() -> None:
     raw(words, 7, [2, 0], [3])  # 2 <- 2 4 4, 0 <- 1 2 3
     assert entries(words) == {2: (7, 0), 0: (7, 1), 4: (7, 2), 1: (7, 3), 3: (7, 4)}
     raw(words, 8, [5], [1])  # 5 <- 0; what is left of version 7 counts as empty
-    held = entries(words)
-    assert (held[5], held[0]) == ((8, 0), (8, 1))
-    assert sum(version == 8 for version, _ in held.values()) == 2
+    by_node = entries(words)
+    assert (by_node[5], by_node[0]) == ((8, 0), (8, 1))
+    assert sum(version == 8 for version, _ in by_node.values()) == 2
 
 
 def test_says_what_it_needs_and_is_done_again() -> None:
@@ -141,9 +141,9 @@ def test_stale_entries_never_answer() -> None:
                 flat = raw(words, version, [version % 6, (version + 2) % 6], [2, 3])
                 nodes = flat[5].tolist()
                 assert sorted(set(nodes)) == sorted(nodes)
-                held = entries(words)
+                by_node = entries(words)
                 for local, node in enumerate(nodes):
-                    assert held[node] == (version, local)
+                    assert by_node[node] == (version, local)
 
 
 @pytest.mark.parametrize(

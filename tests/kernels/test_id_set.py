@@ -36,8 +36,8 @@ def test_rows_of_a_batch_by_hand():
     union = union_ids(ids([40, 3, 95], [0]), 100)
     rows = torch.tensor([[0.0, 0.5], [3, 3.5], [40, 40.5], [95, 95.5]])
     for dtype in (torch.int32, torch.int64):
-        found = union.gather(rows, torch.tensor([95, 0, 95, 40], dtype=dtype))
-        assert found.tolist() == [[95, 95.5], [0, 0.5], [95, 95.5], [40, 40.5]]
+        actual = union.gather(rows, torch.tensor([95, 0, 95, 40], dtype=dtype))
+        assert actual.tolist() == [[95, 95.5], [0, 0.5], [95, 95.5], [40, 40.5]]
 
 
 def test_ones_by_hand():
@@ -78,19 +78,19 @@ def test_nothing():
 def test_against_sets(drawn, shared, dtype, tile):
     nodes, batches = drawn
     batches = ids(*batches, dtype=dtype)
-    found = union_ids(batches, nodes, shared)
+    actual = union_ids(batches, nodes, shared)
     right, words = reference.union_ids(batches, nodes, shared)
-    assert found.ids.tolist() == right
-    assert [word % (1 << 32) for word in found.words.flatten().tolist()] == words
+    assert actual.ids.tolist() == right
+    assert [word % (1 << 32) for word in actual.words.flatten().tolist()] == words
     first, pieces, width = tile
     shape = (pieces, len(batches), width)
-    ones = found.ones(batches, first, torch.zeros(*shape, dtype=torch.float16))
+    ones = actual.ones(batches, first, torch.zeros(*shape, dtype=torch.float16))
     assert torch.equal(ones, reference.ones(right, batches, first, shape))
     if not shared:
         rows = torch.arange(len(right) * 3, dtype=torch.int16).view(-1, 3)
         for batch in batches:
             places = [right.index(i) for i in batch.tolist()]
-            assert torch.equal(found.gather(rows, batch), rows[places])
+            assert torch.equal(actual.gather(rows, batch), rows[places])
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])

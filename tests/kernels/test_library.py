@@ -60,5 +60,5 @@ def test_the_stand_in_for_torch_is_not_installed() -> None:
     built = folder / "libgnnbench_cuda.so"
     if not built.is_file():
         pytest.skip("the CUDA library is not built")
-    assert b"\0libtorch_cuda.so\0" in built.read_bytes()  # asked for by name, found at load time
+    assert b"\0libtorch_cuda.so\0" in built.read_bytes()  # linked by name, resolved at load time
     assert not (folder / "libtorch_cuda.so").exists()

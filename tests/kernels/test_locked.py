@@ -78,15 +78,15 @@ def test_a_refused_lock_is_an_error_and_counts_nothing(driver, table, monkeypatc
 
 @pytest.fixture
 def vmm(monkeypatch):
-    """Sizes that the driver was asked for; what it gives holds no zeros."""
-    asked = []
+    """Sizes requested from the driver; the memory that it returns is not zeroed."""
+    requests = []
 
     def memory(size, device):
-        asked.append((size, device))
+        requests.append((size, device))
         return torch.full((size,), 255, dtype=torch.uint8)
 
     monkeypatch.setattr(locked, "vmm_memory", memory)
-    return asked
+    return requests
 
 
 @pytest.mark.parametrize("view", [lambda t: t, lambda t: t[:, :3], lambda t: t.t()])

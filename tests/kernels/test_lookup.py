@@ -16,8 +16,8 @@ def test_by_hand():
     table = IdLookup(8)
     assert table.find(ints(0, 7)).tolist() == [-1, -1]
     table.remember(ints(5, 2, 7))
-    found = table.find(ints(7, 0, 5, 2))
-    assert found.dtype is torch.int32 and found.tolist() == [2, -1, 0, 1]
+    positions = table.find(ints(7, 0, 5, 2))
+    assert positions.dtype is torch.int32 and positions.tolist() == [2, -1, 0, 1]
     table.remember(ints(2, 0).long())
     assert table.find(torch.arange(8)).tolist() == [1, -1, 0, -1, -1, -1, -1, -1]
     assert table.slots.tolist() == [1, 0, 0, 0, 0, 0, 0, 2]  # what was is not cleared
@@ -53,8 +53,8 @@ def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
     for step in range(10):
         table.remember(ints(step % 4))
         assert 1 <= table.generation <= 3
-        found = table.find(torch.arange(4)).tolist()
-        assert found == [0 if i == step % 4 else -1 for i in range(4)]
+        positions = table.find(torch.arange(4)).tolist()
+        assert positions == [0 if i == step % 4 else -1 for i in range(4)]
 
 
 @given(st.lists(st.lists(st.integers(0, 19), unique=True), max_size=12))

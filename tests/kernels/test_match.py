@@ -21,10 +21,10 @@ def ids(batches, dtype=torch.int32):
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_by_hand(dtype):
     batches = ids([[5, 1, 9], [9, 5], [2, 8, 7, 5], [3]], dtype)
-    found = match.overlaps(batches)
-    assert found.dtype is torch.int64
-    assert found.tolist() == [[3, 2, 1, 0], [2, 2, 1, 0], [1, 1, 4, 0], [0, 0, 0, 1]]
-    degrees = match.match_degrees(found)
+    actual = match.overlaps(batches)
+    assert actual.dtype is torch.int64
+    assert actual.tolist() == [[3, 2, 1, 0], [2, 2, 1, 0], [1, 1, 4, 0], [0, 0, 0, 1]]
+    degrees = match.match_degrees(actual)
     third = 1 / 3
     assert degrees.tolist() == [
         [1, 1, third, 0], [1, 1, 0.5, 0], [third, 0.5, 1, 0], [0, 0, 0, 1],
@@ -87,9 +87,9 @@ def test_more_batches_than_bits_in_a_word_in_pieces_of_any_size(how, pieces, mos
     sets = [rng.choice(nodes, rng.integers(1, 40), replace=False) for _ in range(70)]
     batches = ids(sets, torch.int64)
     sets = [set(one.tolist()) for one in sets]
-    found = how(batches).fill_diagonal_(0)
+    actual = how(batches).fill_diagonal_(0)
     right = [[0 if a is b else len(a & b) for b in sets] for a in sets]
-    assert found.tolist() == right
+    assert actual.tolist() == right
     degrees = match.match_degrees(match.overlaps(batches))
     assert torch.equal(degrees, reference.match_degrees(batches))
     assert torch.equal(degrees, degrees.T)

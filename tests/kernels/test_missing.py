@@ -1,4 +1,4 @@
-"""What a stage needs is told before it is built, whatever stages stand beside it."""
+"""Missing requirements of a stage are reported before it is built, whatever its other stages."""
 
 import importlib.util
 
@@ -81,8 +81,8 @@ def package(monkeypatch, tmp_path):
     (folder / "graphbolt").mkdir(parents=True)
     (folder / "__init__.py").touch()
     (folder / "graphbolt" / "__init__.py").touch()
-    found = importlib.util.spec_from_file_location("dgl", folder / "__init__.py")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: found)
+    module_spec = importlib.util.spec_from_file_location("dgl", folder / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: module_spec)
 
     def write(name, content):
         (folder / name).write_bytes(content)
@@ -93,7 +93,7 @@ def package(monkeypatch, tmp_path):
 
 
 def test_a_dgl_without_cuda(package):
-    """Its library says; a GPU that is not there is told as such."""
+    """The library decides; a missing GPU is reported as such."""
     specs = [DglSampler(), DglGather(), DglLayers()]
     package("libdgl.so", WITHOUT)
     for spec in specs:
@@ -106,7 +106,7 @@ def test_a_dgl_without_cuda(package):
 
 
 def test_graphbolt_is_a_library_for_this_torch(package, monkeypatch):
-    """With CUDA, beside DGL's own; then what its import takes, each by the name to install."""
+    """With CUDA, DGL's own wheel; then the packages its import needs, by install name."""
     package("libdgl.so", WITH)
     assert BoltGather().missing("cuda") == gpu_missing()
     monkeypatch.setattr(dgl_import, "gpu_missing", lambda: None)

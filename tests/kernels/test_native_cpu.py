@@ -16,7 +16,7 @@ from kept import NATIVE, compiled
         (
             "test_gather.cpp",
             ["gather.cpp", "stream.cpp"],
-            "ok   cached: the first wrong id is told",
+            "ok   cached: the first wrong id is",
         ),
         (
             "test_ceilings.cpp",
@@ -35,9 +35,10 @@ def test_the_parts_do_as_they_say(source: str, parts: list[str], line: str) -> N
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
     flags.append("-Wno-maybe-uninitialized")  # of GCC 12's own headers of AVX-512
     include = [f"-I{NATIVE / 'include'}", f"-I{NATIVE}"]
-    build = [compiler, *flags, *include, NATIVE / "tests" / source, *sources]
+    sources.append(NATIVE / "tests" / source)
+    build = [compiler, *flags, *include, *sources]
     program = compiled(
-        source, compiler, build, lambda to: subprocess.run([*build, "-o", to], check=True)
+        source, compiler, build, sources, lambda to: subprocess.run([*build, "-o", to], check=True)
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr

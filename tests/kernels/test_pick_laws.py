@@ -163,7 +163,7 @@ def test_weighted_draws_do_not_know_of_one_another(pick: str) -> None:
 @pytest.mark.parametrize("restart", [0.0, 0.4])
 def test_walks_visit_nodes_as_the_chain_does(restart: float) -> None:
     # Copies of 0 <- 1 2 3, 1 <- 0 2, 2 <- 3, 3 isolated; from 0, whose neighbours take the place of
-    # node 3's. Steps of a walk depend on one another, so walks are told by the nodes they end in.
+    # node 3's. Steps of a walk depend on one another, so walks are identified by their last nodes.
     chain = np.array([[0, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 1], [0, 1, 1, 1]], dtype=float)
     chain /= chain.sum(axis=1, keepdims=True)
     home = np.array([1.0, 0, 0, 0])

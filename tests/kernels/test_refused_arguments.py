@@ -1,4 +1,4 @@
-"""Arguments that once crashed the process, or asked for memory without bounds, are refused."""
+"""Arguments that once crashed the process, or allocated memory without bounds, are rejected."""
 
 from __future__ import annotations
 

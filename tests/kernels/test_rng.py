@@ -105,9 +105,9 @@ def test_permutation_in_numpy_is_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     key = rng.key(3, 1, "order")
     native = rng.permutation(70_001, key)
     monkeypatch.setenv(rng.IN_NUMPY, "1")
-    monkeypatch.setattr(sampler, "philox", None)  # not asked
-    found = rng.permutation(70_001, key)
-    assert found.dtype == torch.int64 and torch.equal(found, native)
+    monkeypatch.setattr(sampler, "philox", None)  # not called
+    actual = rng.permutation(70_001, key)
+    assert actual.dtype == torch.int64 and torch.equal(actual, native)
 
 
 @pytest.mark.parametrize("some", [0, 1, 7, 300, 1499, 1500, 2999, 3000, 5000])

@@ -44,13 +44,13 @@ def read(
     counts = torch.zeros(3, dtype=torch.int64)
     addresses = (ctypes.c_void_p * len(shards))(*(s.data_ptr() for s in shards))
     number, whole = ctypes.c_int, ctypes.c_int64
-    held = sum(s.shape[0] for s in shards)
-    nodes = held if places is None else places.numel()
+    num_rows = sum(s.shape[0] for s in shards)
+    nodes = num_rows if places is None else places.numel()
     kernels.sharded(
-        addresses, number(len(shards)), number(own), whole(held), pointer(places), pointer(host),
-        pointer(ids), number(ids.dtype is torch.int64), whole(ids.numel()), whole(nodes),
-        whole(row_bytes), pointer(keys), pointer(counts), number(blocks), number(depth),
-        pointer(out),
+        addresses, number(len(shards)), number(own), whole(num_rows), pointer(places),
+        pointer(host), pointer(ids), number(ids.dtype is torch.int64), whole(ids.numel()),
+        whole(nodes), whole(row_bytes), pointer(keys), pointer(counts), number(blocks),
+        number(depth), pointer(out),
     )  # fmt: skip
     return out, counts.tolist()
 
@@ -78,10 +78,10 @@ def test_rows_that_no_shard_has_are_read_from_the_host_or_left(
     kernels: Any, keyed: bool, ratio: int, depth: int
 ):
     table, ranks = table_of(24), 3
-    held = torch.randperm(NODES, generator=torch.Generator().manual_seed(3))[:ratio]
+    cached = torch.randperm(NODES, generator=torch.Generator().manual_seed(3))[:ratio]
     places = torch.full((NODES,), -1, dtype=torch.int32)
-    places[held] = torch.arange(ratio, dtype=torch.int32)
-    shards = [table[held[r::ranks]].contiguous() for r in range(ranks)]  # some are empty
+    places[cached] = torch.arange(ratio, dtype=torch.int32)
+    shards = [table[cached[r::ranks]].contiguous() for r in range(ranks)]  # some are empty
     ids = torch.arange(NODES - 1, -1, -1)
     keys = torch.full((NODES,), 5, dtype=torch.int64) if keyed else None
     rows, counts = read(kernels, shards, 1, places, table, ids, keys, depth=depth)

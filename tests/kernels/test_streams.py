@@ -43,6 +43,6 @@ def test_waits_where_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nothing_is_asked_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: pytest.fail("asked"))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: pytest.fail("queried"))
     state = torch.zeros(3)
     StreamOrder(state).enter(state)

@@ -52,7 +52,7 @@ def rows():
 
 @pytest.fixture
 def out():
-    """A producer's, which gives up its memory by its end; this process lives on."""
+    """The buffer of a producer, which frees its memory by its exit; this process goes on."""
     buffer = ProducerBuffer(1, CPU)
     yield buffer
     for memory in (buffer._memory, *buffer._replaced):

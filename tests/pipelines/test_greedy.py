@@ -55,7 +55,7 @@ def test_batches_are_as_drawn(small_graph):
     assert drawn.arrange(WINDOW, LAST) == [0, 1, 2]
 
 
-def test_what_may_be_asked_for():
+def test_values_outside_the_range_are_refused():
     with pytest.raises(UsageError, match=r"order 'greedy'.window cannot be 1; it is 2 to 1024"):
         Greedy(window=1)
     with pytest.raises(UsageError, match=r"start cannot be last; it is first or carried"):

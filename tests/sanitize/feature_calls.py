@@ -79,20 +79,20 @@ def union_ids(r: random.Random) -> Call:
 
 def gather_of_set(r: random.Random) -> Call:
     n = r.randint(1, 200)
-    held = sorted(r.sample(range(n), r.randint(1, n)))
-    rows = whole(r, [len(held), r.choice([1, 4])], r.choice(VALUES))
-    ids = torch.tensor(r.choices(held, k=r.randint(0, 40)), dtype=r.choice(IDS))
-    wanted = rows[torch.tensor([held.index(i) for i in ids.tolist()], dtype=torch.int64)]
-    return Call([rows, set_of(held, n), ids], lambda got: equal(got, wanted, rows.dtype))
+    cached = sorted(r.sample(range(n), r.randint(1, n)))
+    rows = whole(r, [len(cached), r.choice([1, 4])], r.choice(VALUES))
+    ids = torch.tensor(r.choices(cached, k=r.randint(0, 40)), dtype=r.choice(IDS))
+    wanted = rows[torch.tensor([cached.index(i) for i in ids.tolist()], dtype=torch.int64)]
+    return Call([rows, set_of(cached, n), ids], lambda got: equal(got, wanted, rows.dtype))
 
 
 def ones_of_set(r: random.Random) -> Call:
     n = r.randint(1, 120)
-    batches, held = batches_of(r, n), sorted(r.sample(range(n), r.randint(1, n)))
+    batches, cached = batches_of(r, n), sorted(r.sample(range(n), r.randint(1, n)))
     first, shape = r.randint(0, 9), [r.randint(0, 3), len(batches), r.choice([0, 1, 16])]
     out = torch.zeros(shape, dtype=torch.float16)
-    wanted = ref_id_set.ones(held, batches, first, shape)
-    return Call([batches, set_of(held, n), first, out], lambda _: equal(out, wanted))
+    wanted = ref_id_set.ones(cached, batches, first, shape)
+    return Call([batches, set_of(cached, n), first, out], lambda _: equal(out, wanted))
 
 
 def sieve_insert(r: random.Random) -> Call:
@@ -105,9 +105,9 @@ def sieve_insert(r: random.Random) -> Call:
     wanted.batch(ids.tolist())
 
     def check(got: Sequence[Tensor]) -> None:
-        held = {int(i): int(s) for i, s in zip(ids, got[0], strict=True) if s >= 0}
-        assert sorted(held) == sorted(wanted.queue)
-        assert all(int(nodes[slot]) == node for node, slot in held.items())
+        cached = {int(i): int(s) for i, s in zip(ids, got[0], strict=True) if s >= 0}
+        assert sorted(cached) == sorted(wanted.queue)
+        assert all(int(nodes[slot]) == node for node, slot in cached.items())
         assert got[1].numel() == max(0, ids.numel() - capacity)
 
     return Call([nodes, newer, visited, state, ids], check)
@@ -145,19 +145,19 @@ def words_of(r: random.Random) -> Tensor:
 
 
 def ceiling(r: random.Random, form: str) -> Call:
-    held = words_of(r)
-    words = held[(-held.data_ptr() // 4) % 16 :]
+    storage = words_of(r)
+    words = storage[(-storage.data_ptr() // 4) % 16 :]
     words = words[: words.numel() // 16 * 16]
     if form == "ceiling_copy":
         to = torch.zeros(words.numel() + 16, dtype=torch.int32)
         target = to[(-to.data_ptr() // 4) % 16 :][: words.numel()]
-        return Call([words, target], lambda _: equal(target, words), {"held": (held, to)})
+        return Call([words, target], lambda _: equal(target, words), {"storage": (storage, to)})
     if form == "ceiling_read":
         passes = r.randint(1, 4)
         wanted = int(words.long().sum()) * passes % TWO_32
-        return Call([words, passes], lambda got: equal(got, [wanted]), {"held": held})
+        return Call([words, passes], lambda got: equal(got, [wanted]), {"storage": storage})
     if form == "ceiling_rows":
-        table = held.reshape(-1, r.choice([1, 4, 16]))
+        table = storage.reshape(-1, r.choice([1, 4, 16]))
         ids = ids_below(r, table.shape[0], r.randint(0, 30), torch.int64)
         wanted = int(table[ids].long().sum()) % TWO_32
         return Call([table, ids], lambda got: equal(got, [wanted]))

@@ -163,7 +163,7 @@ def _broken_graph(r: random.Random, call: Call) -> list[Any] | None:
 def hostile(r: random.Random, name: str, call: Call) -> list[Any] | None:
     """The call's arguments with one that must be refused; None where this one cannot be made so."""
     args, names = list(call.args), names_of(name)
-    if name == "gnnlab":  # a table that is too small is told first, and the batch done again
+    if name == "gnnlab":  # a table that is too small is reported first, and the batch is repeated
         call.args[-2] = args[-2] = torch.zeros(1 << 12, dtype=torch.int64)
     if name in WHOLE_BATCH and r.random() < 0.4:
         return (_repeated_seeds if r.random() < 0.5 else _broken_graph)(r, call)

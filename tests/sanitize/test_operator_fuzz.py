@@ -36,8 +36,10 @@ def native():
 
 
 def test_every_operator_has_calls():
-    found = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
-    ours = {name.removeprefix("gnnbench::") for name in found if name.startswith("gnnbench::")}
+    registrations = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
+    ours = {
+        name.removeprefix("gnnbench::") for name in registrations if name.startswith("gnnbench::")
+    }
     assert ours == set(CALLS)
 
 

@@ -1,7 +1,7 @@
-"""Planted cheats, each beside an honest twin; small, without torch, on no graph.
+"""Planted cheats, each with an honest twin; small, without torch, on no graph.
 
 The clock is the harness's. So what older cheats did is no cheat any more and is not here: a wall
-time summed from phases, a wall time told too small, a first epoch that is run and not counted.
+time summed from phases, a wall time reported too small, a first epoch that is run and not counted.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from gnnbench.core.option import Option
 from gnnbench.measure.timeline import Timeline
 from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
-SHORT_S = 0.005  # of a reference, which runs beside each of the systems
+SHORT_S = 0.005  # of a reference, which runs with each of the systems
 EPOCH_S = 0.05
 LONG_S = 0.1  # where a share of it is to stand out from waiting for a core
 
@@ -106,7 +106,7 @@ class NoSync(Honest):
 
 
 class HalfOnTheSide(Honest):
-    """Half of the work goes on beside, also beyond the end of the epoch."""
+    """Half of the work goes on concurrently, also beyond the end of the epoch."""
 
     def run_epoch(self, epoch, timeline):
         threading.Thread(target=work, args=(EPOCH_S + 2 * LONG_S,)).start()
@@ -122,7 +122,7 @@ class ForeverOnTheSide(Honest):
 
 
 class WorkMovedToWarmUp(Honest):
-    """Its first epoch does what the later ones live on."""
+    """Its first epoch does the work of the later ones."""
 
     ready = False
 
@@ -134,7 +134,7 @@ class WorkMovedToWarmUp(Honest):
 
 
 class WorkMovedToAudit(Honest):
-    """Draws and trains when it is asked what it did."""
+    """Draws and trains when the audit requests its epoch."""
 
     def phase(self, phase, seconds):
         pass
@@ -230,7 +230,7 @@ class OutsideSpans(Honest):
 
 
 class OwnSpanClock(Longer):
-    """Its spans are told by a clock of its own, on which little time passes."""
+    """Its spans are timed by a clock of its own, on which little time passes."""
 
     def run_epoch(self, epoch, timeline):
         begin, right = time.perf_counter(), timeline.clock.mark
@@ -259,15 +259,15 @@ class SaysVerified(Honest):
 class CachedAnswer(Honest):
     """Answers every epoch with what it found in the first."""
 
-    found = None
+    first = None
 
     def phase(self, phase, seconds):
-        work(seconds / 2 if self.found else seconds)
+        work(seconds / 2 if self.first else seconds)
 
     def audit(self, epoch, edges=4000):
-        self.found = self.found or super().audit(epoch, edges)
-        self.found.epoch = epoch
-        return self.found
+        self.first = self.first or super().audit(epoch, edges)
+        self.first.epoch = epoch
+        return self.first
 
 
 class AnswersAnotherEpoch(Honest):

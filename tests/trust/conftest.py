@@ -5,8 +5,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def patch():
-    with pytest.MonkeyPatch.context() as found:
-        yield found
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
     from gnnbench.core import registry
     from gnnbench.harness import available, environment
 

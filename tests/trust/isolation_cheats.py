@@ -21,7 +21,7 @@ def daemon(life_s=120.0):
 
 
 class DaemonAtSetup(Honest):
-    """A daemon prepares what the worker is asked for."""
+    """A daemon prepares the worker's epochs."""
 
     def setup(self):
         super().setup()

@@ -57,27 +57,27 @@ def start(out):
 
 def state(out):
     """All that is on disk, read as a user would; anything unreadable raises."""
-    found = {"done": [], "lives": [], "failed": [], "samples": b"", "torn": 0}
+    on_disk = {"done": [], "trials": [], "failed": [], "samples": b"", "torn": 0}
     for folder in out.glob("breakdown/run-*"):
         json.loads((folder / "run.json").read_text())
         tomllib.loads((folder / "definition.toml").read_text())
         if (folder / "cells.csv").exists():
             reader.read(folder)
         events = read_journal(folder / "events.jsonl")
-        found["done"] += [e["pair"] for e in events if e["event"] == "done"]
-        found["lives"] += [(e["pair"], e["life"]) for e in events if e["event"] == "life"]
-        found["failed"] += [e["cell"] for e in events if e["event"] == "failed"]
+        on_disk["done"] += [e["pair"] for e in events if e["event"] == "done"]
+        on_disk["trials"] += [(e["pair"], e["life"]) for e in events if e["event"] == "life"]
+        on_disk["failed"] += [e["cell"] for e in events if e["event"] == "failed"]
         read_journal(folder / "samples.jsonl")
         if (folder / "samples.jsonl").exists():
             text = (folder / "samples.jsonl").read_bytes()
             whole = text[: text.rfind(b"\n") + 1]
-            found["torn"] += len(whole) != len(text)
-            found["samples"] += whole
-    return found
+            on_disk["torn"] += len(whole) != len(text)
+            on_disk["samples"] += whole
+    return on_disk
 
 
 def check_progress(before, after):
-    for what in ("done", "lives"):
+    for what in ("done", "trials"):
         assert after[what][: len(before[what])] == before[what], "a finished pair was lost"
     assert after["failed"][: len(before["failed"])] == before["failed"]
     assert after["samples"].startswith(before["samples"]), "a sample was lost or changed"
@@ -86,29 +86,29 @@ def check_progress(before, after):
 def check_end(out, code):
     assert code == 3, f"the campaign ended with {code}"  # 'raises' fails
     (folder,) = out.glob("breakdown/run-*")
-    found = reader.read(folder)
-    assert found.record["finished"] is True
-    assert len(found.cells) == len(SYSTEMS)
-    for row in found.cells:
+    outcome = reader.read(folder)
+    assert outcome.record["finished"] is True
+    assert len(outcome.cells) == len(SYSTEMS)
+    for row in outcome.cells:
         assert row["status"] == ("crash" if row["system"] == "raises" else "ok"), row
         if row["system"] in ("slow", "other"):
             assert (row["pairs"], row["lives"]) == (PAIRS, PAIRS), row
-            assert row["n"] == row["rounds"], row  # a life that was cut counts for nobody
+            assert row["n"] == row["rounds"], row  # a trial that was killed is not counted
     taken = Counter((s["pair"], s["life"], s["round"], s["warmup"], s["id"])
-                    for s in found.samples)  # fmt: skip
+                    for s in outcome.samples)  # fmt: skip
     assert max(taken.values()) == 1, "an epoch was counted twice"
     assert not [p for p in out.rglob(".tmp-*")], "half-written files were left"
-    return len(found.cells)
+    return len(outcome.cells)
 
 
 def orphans(parent):
     """Workers of a killed campaign: their command line names its process id."""
     mark = f'"parent": {parent},'
-    found = []
+    workers = []
     for process in psutil.process_iter(["cmdline"]):
         if any(mark in word for word in process.info["cmdline"] or []):
-            found.append(process)
-    return found
+            workers.append(process)
+    return workers
 
 
 def main(kills, folder, seed=0):
@@ -120,7 +120,7 @@ def main(kills, folder, seed=0):
     pid = start(out)
     cells += check_end(out, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     length = time.monotonic() - begun
-    known = {"done": [], "lives": [], "failed": [], "samples": b""}
+    known = {"done": [], "trials": [], "failed": [], "samples": b""}
     out = folder / "c0"
     out.mkdir()
     while True:
@@ -141,13 +141,13 @@ def main(kills, folder, seed=0):
             now = state(out)
             check_progress(known, now)
             torn += now["torn"]
-            finished_before += len(now["lives"])
+            finished_before += len(now["trials"])
             known = now
             continue
         check_progress(known, state(out))
         cells += check_end(out, os.waitstatus_to_exitcode(status))
         campaigns += 1
-        known = {"done": [], "lives": [], "failed": [], "samples": b""}
+        known = {"done": [], "trials": [], "failed": [], "samples": b""}
         if done >= kills:
             break
         out = folder / f"c{campaigns}"

@@ -152,7 +152,7 @@ class LowIds(Honest):
 
 
 class Window(Honest):
-    """Neighbours that lie beside each other, from a random place on: each as likely as any."""
+    """Neighbours that are next to each other, from a random place on: each as likely as any."""
 
     name = "own-window"
 
@@ -192,7 +192,7 @@ class SameOfNode(Honest):
 
 
 class TooFew(Honest):
-    """One neighbour less than asked for."""
+    """One neighbour less than the fanout."""
 
     name = "own-too-few"
 
@@ -216,8 +216,8 @@ class Invented(Honest):
     name = "own-invented"
 
     def neighbours(self, at):
-        found = torch.randint(self.num_nodes, at.shape, generator=self.random)
-        return found.to(self._indices.dtype)
+        nodes = torch.randint(self.num_nodes, at.shape, generator=self.random)
+        return nodes.to(self._indices.dtype)
 
 
 class BehavesAtFirst(Honest):

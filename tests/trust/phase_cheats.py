@@ -78,8 +78,8 @@ class ShortSpans(NativeStage):
 
         def end(span, *_):
             line = span._timeline
-            told = span._begin + 0.02 * (line.clock.mark() - span._begin)
-            line.marks.append((span._key, span._begin, told))
+            reported = span._begin + 0.02 * (line.clock.mark() - span._begin)
+            line.marks.append((span._key, span._begin, reported))
 
         harness._Open.__exit__ = end
 
@@ -93,10 +93,10 @@ class ShortSampler(type(native("hop-by-hop"))):
 
 
 class Foretold(NativeStage):
-    """A sampler that hears what an epoch will ask for, and draws what it is asked for."""
+    """A sampler that is announced the batches of an epoch, and draws those that are requested."""
 
     def expect(self, epoch, batches):
-        self.told = {id(seeds): (seeds, nth) for nth, seeds in enumerate(batches)}
+        self.expected = {id(seeds): (seeds, nth) for nth, seeds in enumerate(batches)}
 
 
 class DrawsInExpect(NativeStage):

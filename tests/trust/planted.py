@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 
 
 def register(monkeypatch, module, names, **stages):
-    """Make objects of a module beside this file known as systems, here and in workers.
+    """Register objects of a module of this folder as systems, here and in workers.
 
     ``stages``: the same of other kinds, ``sampler={...}``.
     """
@@ -17,8 +17,8 @@ def register(monkeypatch, module, names, **stages):
     from gnnbench.measure import contention, machine
 
     for kind, objects in {registry.SYSTEM: names, **stages}.items():
-        found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
-        monkeypatch.setenv(registry.extra_variable(kind), found)
+        value = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
+        monkeypatch.setenv(registry.extra_variable(kind), value)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")

@@ -1,4 +1,4 @@
-"""A disk that fills up, a worker that eats all memory, a worker that hangs: told apart."""
+"""A full disk, a worker that eats all memory, a worker that hangs: each has its own status."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def test_a_journal_takes_back_a_line_that_did_not_fit(tmp_path, monkeypatch):
     assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
 
 
-def test_memory_time_and_crash_are_told_apart_and_the_run_goes_on(known, cold, tmp_path):
+def test_memory_time_and_crash_have_own_statuses_and_the_run_goes_on(known, cold, tmp_path):
     systems = ("fake", "greedy-real", "hang", "crash", "slow")
     outcome = run(
         tmp_path, repeats=2, systems=systems, options=("cell_timeout_s=2", "memory_limit_gib=0.4")

@@ -1,4 +1,4 @@
-"""What a worker leaves behind, and what it changes of cores and priorities, is found."""
+"""Processes that a worker leaves behind, and changes of cores and priorities, are detected."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def test_honest_twins_pass(rows, system):
     assert len(rows[system]) == (1 if system == "longer" else 2)
     for row in rows[system]:
         assert (row["status"], row["reason"]) == ("ok", "")
-        if system == "honest-child":  # references are told of what their partners did
+        if system == "honest-child":  # references report what their partners did
             assert not re.search("priority|cores that|between its", row["doubtful"])
 
 

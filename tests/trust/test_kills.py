@@ -18,6 +18,6 @@ def test_no_finished_cell_is_lost_to_kill_nine(tmp_path):
         [sys.executable, str(script), str(KILLS), str(tmp_path)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["kills"] == KILLS
-    assert found["campaigns"] >= 1
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["kills"] == KILLS
+    assert summary["campaigns"] >= 1

@@ -14,7 +14,7 @@ RECIPES = {
     "honest-timed": "HONEST_TIMED", "stale-seen": "STALE_SEEN", "wrong-features": "WRONG_FEATURES",
     "less-batches": "LESS_BATCHES",
 }  # fmt: skip
-# Told by the audit, as "stale-seen" is: what it tells becomes a row's reason there.
+# Reported by the audit, as "stale-seen" is: its message becomes a row's reason there.
 AUDITED = {
     "LESS_EDGES": "edges were drawn where [0-9]+ are right",
     "LESS_SEEDS_SEEN": "timed batch 1 was drawn for other seeds than its own",

@@ -21,7 +21,7 @@ TRIED = {
     "own-leaning": PICKED + "by their place in the row",
     "own-hubs": PICKED + "by their degree",
     "own-low-ids": PICKED + "by their id",
-    "own-window": PICKED + "together with those beside them",
+    "own-window": PICKED + "together with those",
     "own-one-number": PICKED,
     "own-same-epochs": PICKED + "with regard to what was picked for the same node before",
     "own-same-nodes": PICKED + "with regard to what was picked for the same node before",
@@ -87,11 +87,11 @@ def test_what_is_no_sampler_of_a_law(graph, one_thread):
 def rows(patch, tmp_path_factory):
     samplers = {name: own_cheats.BY_NAME[name].__name__ for name in SYSTEMS}
     register(patch, "own_cheats", SYSTEMS, sampler=samplers)
-    found = run_systems(
+    outcome = run_systems(
         ["baseline", *SYSTEMS], tmp_path_factory.mktemp("own"), "baseline",
         options=("fanouts=[4, 3]", "threads=1", "until=sample"),
     )  # fmt: skip
-    return {r["system"]: r for r in found.rows}
+    return {r["system"]: r for r in outcome.rows}
 
 
 @pytest.mark.parametrize("system", ["own-honest", "own-one-generator"])

@@ -1,4 +1,4 @@
-"""A phase that is told as another, or as none, is found when the phases are run one by one."""
+"""A phase that is reported as another, or as none, is found when the phases are run one by one."""
 
 import pytest
 from planted import assert_incorrect, register, run_systems
@@ -54,9 +54,9 @@ def rows(request, patch, tmp_path_factory):
 
 
 def test_honest_phases_pass_and_others_do_not(rows):
-    until, found = rows
+    until, by_system = rows
     for system in HONEST[until]:
-        assert (found[system]["status"], found[system]["reason"]) == ("ok", "")
+        assert (by_system[system]["status"], by_system[system]["reason"]) == ("ok", "")
     for system, phase in CHEATS[until].items():
-        told = f"^its epochs report .* s of '{phase}' a batch where that takes .* s by itself"
-        assert_incorrect(found[system], told)
+        reason = f"^its epochs report .* s of '{phase}' a batch where that takes .* s by itself"
+        assert_incorrect(by_system[system], reason)

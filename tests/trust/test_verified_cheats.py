@@ -34,8 +34,8 @@ def outcome_of(patch, systems, out, until):
         pytest.skip("the native library is not built; run 'make install'")
     register(patch, "verified_cheats", {**SAMPLERS, "stale-middle": "STALE_MIDDLE"}, **STAGES)
     options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
-    found = run_systems(["baseline", *systems], out, "baseline", options=options)
-    return {r["system"]: r for r in found.rows}
+    outcome = run_systems(["baseline", *systems], out, "baseline", options=options)
+    return {r["system"]: r for r in outcome.rows}
 
 
 @pytest.fixture(scope="module")

@@ -74,13 +74,13 @@ def refused(trials: list[tuple[Training, Training]], spread: list[Training], pai
     counted = 0
     for trial in trials:
         fresh.append(trial)
-        found = find_excess(fresh, [], "equivalent") and find_excess(fresh, spread, "equivalent")
-        if found is None:
+        excess = find_excess(fresh, [], "equivalent") and find_excess(fresh, spread, "equivalent")
+        if excess is None:
             counted += 1
-        elif seen.count(found.quantity) >= REPEATS:
+        elif seen.count(excess.quantity) >= REPEATS:
             return True
         else:
-            seen.append(found.quantity)
+            seen.append(excess.quantity)
             fresh = []
         if counted == pairs:
             return False
@@ -88,7 +88,7 @@ def refused(trials: list[tuple[Training, Training]], spread: list[Training], pai
 
 
 def main() -> None:
-    """Print a line for each system beside each reference."""
+    """Print a line for each system with each reference."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset")
     parser.add_argument("model")

@@ -2,7 +2,7 @@
 
     gnnbench run transitivity && python tests/trust/transitivity.py RUN
 
-Each couple of the definition that stands beside the reference is gone around. Prints the product
+Goes around each couple of the definition next to the reference. Prints the product
 with its 95 % interval (Welch's degrees of freedom) and the widest half-width of a ratio; exit code
 1 where an interval leaves 1 out or a half-width is above 5 %.
 """
@@ -21,10 +21,10 @@ from gnnbench.statistics.estimates import t_quantile
 MOST = 0.05
 
 
-def around(found: list[tuple[dict[str, Any], int]]) -> tuple[float, float, float]:
+def around(rows: list[tuple[dict[str, Any], int]]) -> tuple[float, float, float]:
     """Product of ratios (row, +1 or -1) and its interval."""
-    middle = sum(sign * math.log(row["ratio"]) for row, sign in found)
-    parts = [(row["sd_pair"] ** 2 / row["pairs"], row["pairs"] - 1) for row, _ in found]
+    middle = sum(sign * math.log(row["ratio"]) for row, sign in rows)
+    parts = [(row["sd_pair"] ** 2 / row["pairs"], row["pairs"] - 1) for row, _ in rows]
     variance = sum(v for v, _ in parts)
     half = t_quantile(0.95, variance**2 / sum(v**2 / n for v, n in parts)) * math.sqrt(variance)
     return math.exp(middle), math.exp(middle - half), math.exp(middle + half)

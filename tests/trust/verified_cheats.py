@@ -1,7 +1,7 @@
 """Planted cheats that do less once the gate is over, and know timed batches from checked ones.
 
 A checked batch carries its edges' positions and is of epoch 0, a timed one is neither, so that the
-gate and what is asked again after timing tell nothing of these. Their sizes are as they should be.
+gate and the audit after timing do not see these. Their sizes are as they should be.
 """
 
 from dataclasses import dataclass, replace
@@ -17,16 +17,18 @@ from gnnbench.systems.baseline import BASELINE
 
 @dataclass
 class Forged(MiniBatch):
-    """Says another batch's sizes."""
+    """Reports another batch's sizes."""
 
-    told: Sizes | None = None
+    reported: Sizes | None = None
 
     def sizes(self):
-        return self.told
+        return self.reported
 
 
 def forged(batch, blocks):
-    return Forged(batch.seeds, blocks, batch.sampled_edges, number=batch.number, told=batch.sizes())
+    return Forged(
+        batch.seeds, blocks, batch.sampled_edges, number=batch.number, reported=batch.sizes()
+    )
 
 
 class Timed(NativeStage):
@@ -83,11 +85,11 @@ class OldNumbers(Timed):
     """Real neighbours as many as there should be, by the random numbers of another epoch."""
 
     def sample(self, seeds, epoch, number):
-        told = super().sample(seeds, epoch, number)
+        honest = super().sample(seeds, epoch, number)
         if not (self.over and epoch):
-            return told
+            return honest
         other = super().sample(seeds, 0, number)
-        return forged(told, other.blocks)
+        return forged(honest, other.blocks)
 
 
 class StaleInTheMiddle(HostGather):

@@ -28,7 +28,7 @@ from gnnbench.core.minibatch import MiniBatch
 from gnnbench.datasets.graph import Graph
 from gnnbench.datasets.prepare import load_dataset
 from gnnbench.distributed.partition.assignment import Partition
-from gnnbench.distributed.partition.ranks import Fetches, Rank, Samples, join
+from gnnbench.distributed.partition.ranks import Rank, RankFeatures, RankSampler, join
 from gnnbench.distributed.partition.rendezvous import contents, meeting
 from gnnbench.distributed.partition.stored import load_or_make
 from gnnbench.distributed.partition.train import Trainer
@@ -47,8 +47,8 @@ class _Timed:
     """A rank's sampler and store of features with the time that each takes, and what is drawn."""
 
     def __init__(self, rank: Rank) -> None:
-        self._sampler: Samples = rank.sampler
-        self._features: Fetches = rank.features
+        self._sampler: RankSampler = rank.sampler
+        self._features: RankFeatures = rank.features
         self.forget()
 
     def forget(self) -> None:

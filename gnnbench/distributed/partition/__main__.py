@@ -1,5 +1,4 @@
-"""``python -m gnnbench.distributed.partition``: make and store partitions, and tell how good they
-are."""
+"""``python -m gnnbench.distributed.partition``: make and store partitions; print their quality."""
 
 from __future__ import annotations
 
@@ -11,16 +10,16 @@ from gnnbench.distributed.partition.command import comma_list, numbers, print_ta
 
 
 def make(
-    dataset: Annotated[str, typer.Argument(help="A name that 'gnnbench data list' tells.")],
+    dataset: Annotated[str, typer.Argument(help="A name of 'gnnbench data list'.")],
     parts: Annotated[str, typer.Option(help="Numbers of parts, by commas.")] = "2,4",
     methods: Annotated[
         str, typer.Option(help="metis, random, contiguous, by commas.")
     ] = "metis,random,contiguous",
     seed: Annotated[int, typer.Option(help="Of the partition.")] = 0,
 ) -> None:
-    """Split a graph of the store, keep the partitions beside it, and print what each cuts.
+    """Partition a graph of the store, save the partitions next to it, print the edges they cut.
 
-    Largest of a part over the mean part, of nodes, of edges into them and of training nodes.
+    Also prints the largest part over the mean part: nodes, edges into them and training nodes.
     """
     from gnnbench.datasets.prepare import load_dataset
     from gnnbench.distributed.partition.quality import Quality, imbalance
@@ -30,16 +29,16 @@ def make(
     rows = []
     for count in numbers("parts", parts):
         for method in comma_list(methods):
-            found = Quality.of(graph, load_or_make(graph, count, method, seed))
+            quality = Quality.of(graph, load_or_make(graph, count, method, seed))
             rows.append(
                 {
                     "parts": str(count),
                     "method": method,
-                    "edges cut": f"{found.cut:,}",
-                    "of all": f"{found.cut_share:.1%}",
-                    "nodes": f"{imbalance(found.nodes):.3f}",
-                    "edges": f"{imbalance(found.edges):.3f}",
-                    "training": f"{imbalance(found.training):.3f}",
+                    "edges cut": f"{quality.cut:,}",
+                    "of all": f"{quality.cut_share:.1%}",
+                    "nodes": f"{imbalance(quality.nodes):.3f}",
+                    "edges": f"{imbalance(quality.edges):.3f}",
+                    "training": f"{imbalance(quality.training):.3f}",
                 }
             )
     print_table(f"{graph.name}: edges between parts; largest part over the mean", rows)

@@ -1,4 +1,4 @@
-"""Training nodes shared evenly among parts, by swaps that cut few more edges."""
+"""Balances training nodes among parts, by swaps that cut few more edges."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     import scipy.sparse as sp  # which workers of other environments may lack
 
 Ids = npt.NDArray[np.int64]
-ROUNDS = 8  # after each the gains are looked at anew
+ROUNDS = 8  # gains are computed anew in each
 
 
 def share_evenly(
     between: sp.csr_matrix, owners: Ids, training: npt.NDArray[np.bool_], parts: int
 ) -> Ids:
-    """Owners int64 ``[n]`` under which two parts' training nodes differ by one at most.
+    """Return owners int64 ``[n]`` such that parts' training nodes differ by at most one.
 
     ``between`` ``[n, n]``: weights of the edges between nodes, symmetric; ``training`` ``[n]``.
-    A part with too many gives those that gain most (edges to the part that takes, less edges to
-    their own), and gets as many other nodes back, picked alike, while there are any: then parts
-    keep their numbers of nodes. Half of what is too many goes in a round, the rest in the last.
-    Nothing is drawn; ties go to the smaller id.
+    A part with too many gives the nodes of largest gain: edges to the receiving part, minus edges
+    to their own. It gets as many other nodes back, chosen likewise, so parts keep their size as
+    far as nodes are available. A round moves half of the surplus, the last one the rest. Nothing
+    is random; ties go to the smaller id.
     """
     owners = owners.copy()
     for left in reversed(range(ROUNDS)):
@@ -38,14 +38,14 @@ def share_evenly(
         moved = _move(
             between, owners, from_over, np.maximum(-over, 0), np.maximum(over, 0), allowed
         )
-        # As many others back, from each taker to each giver.
+        # Return as many other nodes from each taker to each giver.
         from_takers = ~training & np.isin(owners, takers)
         _move_back(between, owners, from_takers, moved)
     return owners
 
 
 def _quota(have: Ids) -> Ids:
-    """Even shares; the odd ones go to the parts that have most."""
+    """Return even shares; the remainder goes to the largest parts."""
     parts = have.size
     quota = np.full(parts, have.sum() // parts)
     quota[np.argsort(-have, kind="stable")[: have.sum() % parts]] += 1
@@ -53,13 +53,13 @@ def _quota(have: Ids) -> Ids:
 
 
 def _links(between: sp.csr_matrix, owners: Ids, nodes: Ids, parts: int) -> Ids:
-    """Weights of the edges from each of ``nodes`` to each part, ``[nodes, parts]``."""
+    """Return the weights of the edges from each of ``nodes`` to each part, ``[nodes, parts]``."""
     import scipy.sparse as sp
 
     n = owners.size
     member = sp.csr_matrix((np.ones(n, np.int64), (np.arange(n), owners)), (n, parts))
-    found: Ids = (between[nodes] @ member).toarray()
-    return found
+    links: Ids = (between[nodes] @ member).toarray()
+    return links
 
 
 def _move(
@@ -70,7 +70,7 @@ def _move(
     spare: Ids,
     most: int,
 ) -> Ids:
-    """Move at most ``most`` nodes, best gains first; how many went, ``[from, to]``."""
+    """Move at most ``most`` nodes, best gains first; returns how many, ``[from, to]``."""
     parts = room.size
     room, spare = room.copy(), spare.copy()
     nodes = np.flatnonzero(may)
@@ -96,7 +96,7 @@ def _move(
 
 
 def _move_back(between: sp.csr_matrix, owners: Ids, may: npt.NDArray[np.bool_], went: Ids) -> None:
-    """Move ``went[a, b]`` nodes from b to a, best gains first, fewer where there are no more."""
+    """Move ``went[a, b]`` nodes from b to a, best gains first, or all there are."""
     for giver, taker in np.argwhere(went > 0):
         nodes = np.flatnonzero(may & (owners == taker))
         links = _links(between, owners, nodes, went.shape[0])

@@ -1,10 +1,9 @@
-"""What the commands of this package share: lists by commas, tables, errors as one sentence."""
+"""Shared code of this package's commands: comma-separated lists, tables, one-line errors."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import typer
 
@@ -13,12 +12,12 @@ from gnnbench.core.terminal import guard_streams
 
 
 def comma_list(text: str) -> list[str]:
-    """Words by commas."""
+    """Split a comma-separated text."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(name: str, text: str) -> list[int]:
-    """Whole numbers by commas. Raises ``UsageError``."""
+    """Parse comma-separated integers. Raises ``UsageError``."""
     try:
         return [int(word) for word in comma_list(text)]
     except ValueError:
@@ -26,8 +25,10 @@ def numbers(name: str, text: str) -> list[int]:
 
 
 def print_table(title: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Rows of the same columns below one another, in plain text: the command line's own tables
-    know of systems, which know of partitions."""
+    """Print rows of the same columns as plain text.
+
+    This package cannot import the tables of the command line, which is a layer above.
+    """
     heads = list(rows[0]) if rows else []
     lines = [heads, *([row[head] for head in heads] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
@@ -36,8 +37,8 @@ def print_table(title: str, rows: Sequence[Mapping[str, str]]) -> None:
         print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)))
 
 
-def run(command: Callable[..., Any]) -> None:
-    """Run a command as a program; an error of the user's is one line, with its exit code."""
+def run(command: Callable[..., None]) -> None:
+    """Run a command as a program. A user error is printed as one line and sets the exit code."""
     guard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(command)

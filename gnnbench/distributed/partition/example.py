@@ -3,15 +3,18 @@ GRAPH``."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gnnbench.distributed.partition.command import comma_list, numbers, print_table, run
 
+if TYPE_CHECKING:
+    from gnnbench.distributed.partition.ranks import Rank
+
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A name that 'gnnbench data list' tells.")],
+    dataset: Annotated[str, typer.Argument(help="A name of 'gnnbench data list'.")],
     methods: Annotated[str, typer.Option(help="Of partitioning, by commas.")] = "metis",
     modes: Annotated[
         str, typer.Option(help="vanilla, hybrid, unpartitioned, by commas.")
@@ -44,21 +47,21 @@ def train(
         for method in comma_list(methods):
             partition = load_or_make(graph, ranks, method, seed)
             for mode in comma_list(modes):
-                here = join(graph, partition, mode, numbers("fanouts", fanouts), seed=seed)
-                trainer = Trainer(here, hidden=hidden, batch_size=batch_size, seed=seed)
+                rank_of_mode = join(graph, partition, mode, numbers("fanouts", fanouts), seed=seed)
+                trainer = Trainer(rank_of_mode, hidden=hidden, batch_size=batch_size, seed=seed)
                 losses = [loss for epoch in range(epochs) for loss in trainer.epoch(epoch)]
-                rows.append({"partition": f"{method}, {mode}", **_told(here, losses)})
+                rows.append({"partition": f"{method}, {mode}", **_table_row(rank_of_mode, losses)})
         if rank == 0:
             print_table(f"{graph.name}, {ranks} ranks, {trainer.steps} steps an epoch", rows)
 
 
-def _told(here: Any, losses: list[float]) -> dict[str, Any]:
-    """A line of the table; the bytes are added up over the ranks."""
+def _table_row(rank: Rank, losses: list[float]) -> dict[str, str]:
+    """Return a row of the table; bytes are summed over the ranks."""
     import torch
     import torch.distributed as dist
 
-    traffic, steps = here.exchange.traffic, max(1, len(losses))
-    sent = torch.tensor([traffic.sent[of] for of in ("sample", "features")])
+    traffic, steps = rank.exchange.traffic, max(1, len(losses))
+    sent = torch.tensor([traffic.sent[purpose] for purpose in ("sample", "features")])
     dist.all_reduce(sent)
     return {
         "rounds": f"{sum(traffic.rounds.values()) / steps:g}",

@@ -15,21 +15,21 @@ from torch import Tensor
 from gnnbench.core.errors import UsageError
 from gnnbench.measure.named_timers import Spent
 
-MOST = 16  # things that ranks agree on at a time: what they send has one size in every version
+MOST = 16  # values of an agreement; a fixed size lets different versions compare them
 
 
 @dataclass
 class Traffic:
-    """What a rank has exchanged since the start, each by purpose (``sample``, ``features`` ...).
+    """Counts of a rank's exchanges since the start, by purpose (``sample``, ``features`` ...).
 
     ``rounds``          all-to-alls of ids, neighbours or rows, as FastSample (section 3.3) counts
-    ``sizes``           small all-to-alls ahead of them, one number a peer, where a receiver cannot
-                        know how much will come; the paper does not count them
+    ``sizes``           all-to-alls of one number a peer before a round whose size the receiver
+                        does not know; the paper does not count them
     ``reduces``         all-reduces
-    ``sent``            bytes to other ranks by the rounds; what a rank sends itself is not counted
+    ``sent``            bytes to other ranks by the rounds; bytes to the rank itself do not count
     ``received``        bytes from other ranks by the rounds
     ``size_bytes``      bytes to other ranks by ``sizes``
-    ``reduced_bytes``   bytes handed to all-reduces; what travels depends on their algorithm
+    ``reduced_bytes``   bytes of the all-reduced tensors; the bytes sent depend on the algorithm
     """
 
     rounds: Counter[str] = field(default_factory=Counter)
@@ -44,12 +44,12 @@ class Traffic:
 class Exchange:
     """The collectives that partitions need, over ``group`` (None: the default process group).
 
-    Every rank must make the same calls in the same order; a group of one makes them, too, and
-    sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
-    under NCCL. ``traffic`` counts; ``spent`` has the seconds of rounds and ``sizes`` by purpose,
-    waiting for the others in them: of a GPU its own, for the host only begins them. ``place``:
-    (rank, ranks) in a default group that is met later; nothing is exchanged before. ``waiting`` is
-    entered around each collective.
+    Every rank must make the same calls in the same order; a group of one makes them too and sends
+    nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU under
+    NCCL. ``traffic`` counts. ``spent`` has the seconds of rounds and ``sizes`` by purpose,
+    including the wait for other ranks; on a GPU by its events. ``place``: (rank, ranks) in a
+    default group that is joined later, before the first exchange. ``waiting`` is entered around
+    each collective.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class Exchange:
             yield
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
-        """What each rank says to this one, of ``mine`` int64 ``[ranks]`` said to each."""
+        """Send one of ``mine`` (int64 ``[ranks]``) to each rank; returns the one from each rank."""
         theirs = torch.empty_like(mine)
         with self._timed(purpose, mine.device):
             dist.all_to_all_single(theirs, mine, group=self._group)
-            found: list[int] = theirs.tolist()
         self.traffic.sizes[purpose] += 1
         self.traffic.size_bytes[purpose] += (self.ranks - 1) * mine.element_size()
-        return found
+        received: list[int] = theirs.tolist()
+        return received
 
     def round(self, purpose: str, send: Tensor, to: Sequence[int], come: Sequence[int]) -> Tensor:
         """One round: rows of ``send`` ``[sum(to), ...]``, ``to[q]`` of them to rank q in order.
 
-        Returns what comes, ``[sum(come), ...]``, rank by rank, ``come[q]`` rows of rank q.
+        Returns the received rows ``[sum(come), ...]`` by rank, ``come[q]`` rows of rank q.
         """
         got = send.new_empty(sum(come), *send.shape[1:])
         with self._timed(purpose, send.device):
@@ -105,14 +105,17 @@ class Exchange:
         self.traffic.reduced_bytes[purpose] += tensor.nbytes
 
     def agree(self, device: torch.device, values: Mapping[str, object]) -> None:
-        """Raise ``UsageError`` on every rank, naming what differs, unless all values print the same
-        on all; at most ``MOST`` of them, by names that all ranks have in one order."""
+        """Raise ``UsageError`` on every rank unless all ranks have the same values (by ``repr``).
+
+        The error names those that differ. All ranks pass the same names in one order, at most
+        ``MOST``.
+        """
         ends = torch.zeros(2, MOST, dtype=torch.int64)
         for place, value in enumerate(values.values()):
             text = repr(value).encode()
             digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
             ends[:, place] = torch.tensor([digest, -digest])
-        # One maximum over both ends: that of x, and minus the minimum.
+        # One maximum of x and of -x: the second is minus the minimum.
         ends = ends.to(device)
         with self._waiting():
             dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)

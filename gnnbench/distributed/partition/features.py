@@ -1,4 +1,4 @@
-"""Feature rows of any nodes, each fetched from the rank that owns it."""
+"""Fetches feature rows from the ranks that own them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PURPOSE = "features"
 
 
 class OwnFeatures:
-    """A rank's own feature rows, and everyone's by 2 rounds (FastSample, section 3.3).
+    """Feature rows of a rank's own nodes; others' rows take 2 rounds (FastSample, section 3.3).
 
-    Copies the rank's rows ``[own, feature_dim]`` to ``kept`` (None: ``device``), where they are
-    gathered; ids and what is exchanged are on ``device``. ``own_rows`` and ``other_rows`` count
-    what was asked for, by who had it.
+    The rank's rows ``[own, feature_dim]`` are copied to ``kept`` (None: ``device``) and gathered
+    there. Ids and exchanged tensors are on ``device``. ``own_rows`` and ``other_rows`` count the
+    requested rows that this rank and other ranks own.
     """
 
     def __init__(
@@ -38,29 +38,29 @@ class OwnFeatures:
         self._own = gather(graph.features, partition.nodes_of(exchange.rank)).to(kept or device)
 
     def rows(self, nodes: Tensor) -> Tensor:
-        """Feature rows float32 ``[n, feature_dim]`` of nodes (original ids ``[n]``), bit for bit.
+        """Return feature rows float32 ``[n, feature_dim]`` of nodes (original ids ``[n]``).
 
-        Round 1 sends each owner the places that are wanted of it, round 2 the rows back. All ranks
-        call it together, one that wants nothing with ``n`` = 0.
+        Round 1 sends places to their owners, round 2 returns the rows bit for bit. All ranks call
+        it together; a rank without requests passes ``n`` = 0.
         """
         device = self._device
         wanted = self._places[nodes.to(device).long()].to(self._ids)
         route = Route(wanted, self._offsets)
         come = self._exchange.sizes(PURPOSE, route.counts)
-        asked = self._exchange.round(PURPOSE, route.asked, route.to, come)
-        here = route.to[self._exchange.rank]
-        self.own_rows += here
-        self.other_rows += wanted.numel() - here
-        rows = gather(self._own, (asked - self._first).to(self._own.device)).to(device)
+        requests = self._exchange.round(PURPOSE, route.requested, route.to, come)
+        own = route.to[self._exchange.rank]
+        self.own_rows += own
+        self.other_rows += wanted.numel() - own
+        rows = gather(self._own, (requests - self._first).to(self._own.device)).to(device)
         return route.back(self._exchange.round(PURPOSE, rows, come, route.to))
 
 
 class AllFeatures:
-    """The whole table on every rank, for what is not partitioned: no round."""
+    """The whole table on every rank, without rounds."""
 
     def __init__(self, graph: Graph, device: torch.device) -> None:
         self._table = graph.features.to(device)
 
     def rows(self, nodes: Tensor) -> Tensor:
-        """Feature rows float32 ``[n, feature_dim]`` of nodes (ids ``[n]``)."""
+        """Return feature rows float32 ``[n, feature_dim]`` of nodes (ids ``[n]``)."""
         return gather(self._table, nodes)

@@ -1,4 +1,4 @@
-"""Partitions by name: METIS, and two references that look at no edge."""
+"""Partitioning methods: METIS, and two baselines that ignore edges."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gnnbench.kernels import rng
 
 
 def random_owners(graph: Graph, parts: int, seed: int) -> Tensor:
-    """Owners by lot, int64 ``[num_nodes]``: nodes and training nodes differ by one at most."""
+    """Assign owners at random, int64 ``[num_nodes]``; counts differ by at most one."""
     training = torch.zeros(graph.num_nodes, dtype=torch.bool)
     training[graph.train_idx] = True
     order = rng.permutation(graph.num_nodes, rng.key(seed, 0, "partition"))
-    # Dealt like cards, training nodes first.
+    # Round robin, training nodes first.
     order = torch.cat([order[training[order]], order[~training[order]]])
     owners = torch.empty_like(order)
     owners[order] = torch.arange(graph.num_nodes) % parts
@@ -28,7 +28,7 @@ def random_owners(graph: Graph, parts: int, seed: int) -> Tensor:
 
 
 def contiguous_owners(graph: Graph, parts: int, seed: int) -> Tensor:
-    """Ranges of ids of one length, int64 ``[num_nodes]``; ``seed`` takes no part."""
+    """Assign ranges of ids of equal length, int64 ``[num_nodes]``; ``seed`` is not used."""
     bounds = torch.tensor([graph.num_nodes * part // parts for part in range(parts + 1)])
     return torch.repeat_interleave(torch.arange(parts), bounds.diff())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def metis_missing() -> Missing | None:
-    """Why METIS cannot partition here; None where it can."""
+    """Return why METIS cannot partition here; None if it can."""
     for name in ("pymetis", "scipy"):
         if find_spec(name) is None:
             return Missing(
@@ -29,9 +29,9 @@ def metis_missing() -> Missing | None:
 
 
 def symmetric_weights(graph: Graph) -> sp.csr_matrix:
-    """How many edges two nodes have between them, either way: int64 ``[num_nodes, num_nodes]``.
+    """Count the edges between two nodes, in both directions: int64 ``[num_nodes, num_nodes]``.
 
-    Self-loops are left out; no partition cuts them.
+    Self-loops are omitted; no partition cuts them.
     """
     import scipy.sparse as sp
 
@@ -41,38 +41,37 @@ def symmetric_weights(graph: Graph) -> sp.csr_matrix:
     edges = sp.csr_matrix((ones, graph.indices.numpy(), graph.indptr.numpy()), shape)
     both = (edges + edges.T).tocoo()
     keep = both.row != both.col
-    found = sp.csr_matrix((both.data[keep], (both.row[keep], both.col[keep])), shape)
-    found.sort_indices()
-    return found
+    weights = sp.csr_matrix((both.data[keep], (both.row[keep], both.col[keep])), shape)
+    weights.sort_indices()
+    return weights
 
 
 def metis_owners(graph: Graph, parts: int, seed: int) -> Tensor:
     """Owners by METIS (Karypis and Kumar, SISC 20(1), 1998), int64 ``[num_nodes]``.
 
-    It balances nodes, to within METIS's own tolerance, and cuts few edges, those between the same
-    two nodes counted each. pymetis takes one weight a node and so balances one thing; training
-    nodes, which FastSample (section 4) balances too, are shared evenly afterwards
-    (:func:`gnnbench.distributed.partition.balance.share_evenly`). Edges are not balanced.
-    METIS' random numbers are drawn from ``seed``. Raises ``MissingError`` without pymetis.
+    METIS balances the number of nodes and minimises cut edges; parallel edges count each. pymetis
+    takes one weight a node. FastSample (section 4) also balances training nodes, so
+    :func:`gnnbench.distributed.partition.balance.share_evenly` does this afterwards. Edges are not
+    balanced. ``seed`` seeds METIS' random numbers. Raises ``MissingError`` without pymetis.
     """
     missing = metis_missing()
     if missing is not None:
         raise MissingError(f"METIS cannot partition: {missing.reason}; {missing.fix}")
     if parts == 1 or graph.num_nodes == 0:
         return torch.zeros(graph.num_nodes, dtype=torch.int64)
-    import pymetis
-
     between = symmetric_weights(graph)
     if between.nnz == 0:  # METIS takes no weights of no edges
         owners = np.arange(graph.num_nodes) % parts
     else:
-        owners = _by_metis(pymetis, between, parts, seed)
+        owners = _by_metis(between, parts, seed)
     training = np.zeros(graph.num_nodes, bool)
     training[graph.train_idx.numpy()] = True
     return torch.from_numpy(share_evenly(between, owners, training, parts))
 
 
-def _by_metis(pymetis: Any, between: sp.csr_matrix, parts: int, seed: int) -> np.ndarray:
+def _by_metis(between: sp.csr_matrix, parts: int, seed: int) -> np.ndarray:
+    import pymetis
+
     ids = pymetis.zero_copy_dtype()
     adjacency = pymetis.CSRAdjacency(between.indptr.astype(ids), between.indices.astype(ids))
     _, owners = pymetis.part_graph(

@@ -1,6 +1,6 @@
-"""How good a partition is: edges cut, and how even the parts are.
+"""Quality of a partition: cut edges and balance of the parts.
 
-``python -m gnnbench.distributed.partition.quality ogbn_arxiv --parts 2 --parts 4`` prints it.
+``python -m gnnbench.distributed.partition ogbn_arxiv --parts 2,4`` prints it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 from gnnbench.datasets.graph import Graph
 from gnnbench.distributed.partition.assignment import Partition
 
-PIECE = 1 << 20  # nodes: the owners of all edges need not be in memory at once
+CHUNK_NODES = 1 << 20  # bounds the memory of edges' owners
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Counts of a partition of a graph, all int64 tensors ``[parts]`` but ``cut``.
+    """Counts of a partition of a graph; the tensors are int64 ``[parts]``.
 
-    ``cut``       edges whose ends have two owners, parallel ones counted each
+    ``cut``       edges between nodes of two owners; parallel edges count each
     ``nodes``     nodes of each part
     ``edges``     edges into nodes of each part: the topology that vanilla stores there
     ``training``  training nodes of each part
@@ -34,12 +34,12 @@ class Quality:
 
     @classmethod
     def of(cls, graph: Graph, partition: Partition) -> Quality:
-        """Count."""
+        """Count the edges cut, and the nodes and edges of each part."""
         owners, parts = partition.owners, partition.parts
         degrees = graph.indptr.diff()
         cut = 0
-        for begin in range(0, graph.num_nodes, PIECE):
-            rows = slice(begin, begin + PIECE)
+        for begin in range(0, graph.num_nodes, CHUNK_NODES):
+            rows = slice(begin, begin + CHUNK_NODES)
             first = int(graph.indptr[begin])
             edges = graph.indices[first : first + int(degrees[rows].sum())]
             of_dst = torch.repeat_interleave(owners[rows], degrees[rows])
@@ -55,11 +55,11 @@ class Quality:
 
     @property
     def cut_share(self) -> float:
-        """Edges cut of all edges, 0 to 1."""
+        """Return the share of edges that are cut, 0 to 1."""
         return self.cut / max(1, self.num_edges)
 
 
 def imbalance(counts: Tensor) -> float:
-    """The largest part over the mean one: 1 is even. ``counts`` ``[parts]``."""
+    """Return the largest of ``counts`` ``[parts]`` over their mean; 1 is balanced."""
     total = int(counts.sum())
     return int(counts.max()) * counts.numel() / total if total else 1.0

@@ -1,10 +1,10 @@
-"""A rank of a group that samples one graph: its sampler and its features, by mode."""
+"""Ranks of a group that samples one graph: the sampler and the feature store of each mode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 import torch
 import torch.distributed as dist
@@ -24,43 +24,53 @@ from gnnbench.version import __version__
 MODES = ("vanilla", "hybrid", "unpartitioned")
 
 
-class Samples(Protocol):
-    """What draws a rank's batches."""
+class RankSampler(Protocol):
+    """Samples a rank's batches."""
 
     def sample(self, seeds: Tensor, epoch: int = 0, batch: int = 0) -> MiniBatch:
-        """The blocks for ``seeds`` (original ids ``[n]``), in original ids."""
+        """Return the blocks of ``seeds`` (original ids ``[n]``), in original ids."""
 
 
-class Fetches(Protocol):
-    """What has a rank's feature rows."""
+class RankFeatures(Protocol):
+    """Fetches a rank's feature rows."""
 
     def rows(self, nodes: Tensor) -> Tensor:
-        """Feature rows float32 ``[n, feature_dim]`` of nodes (original ids ``[n]``)."""
+        """Return feature rows, float32 ``[n, feature_dim]``, of nodes (original ids ``[n]``)."""
+
+
+class _SamplerOptions(TypedDict):
+    """Options of ``gnnbench.build_sampler``."""
+
+    pick: str
+    frontier: str
+    seed: int
+    weights: Tensor | str | None
+    with_positions: bool
 
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank: it draws batches by ``sampler``, fetches their rows by ``features``.
+    """One rank, which samples batches and fetches their feature rows. Built by :func:`join`.
 
-    ``exchange.traffic`` tells rounds and bytes. Made by :func:`join`.
+    ``exchange.traffic`` counts rounds and bytes.
     """
 
     mode: str
     graph: Graph
     partition: Partition
-    sampler: Samples
-    features: Fetches
+    sampler: RankSampler
+    features: RankFeatures
     exchange: Exchange
     device: torch.device
     layers: int
 
     @property
     def rank(self) -> int:
-        """The number of this rank, which is that of its part."""
+        """Return the number of this rank and of its part."""
         return self.exchange.rank
 
     def training_nodes(self, rank: int) -> Tensor:
-        """Original ids of a part's training nodes, int64 ``[n]``, ascending; there may be none."""
+        """Return original ids of a part's training nodes, int64 ``[n]``, ascending, maybe none."""
         return self.partition.own(rank, self.graph.train_idx)
 
 
@@ -79,14 +89,14 @@ def join(
     weights: Tensor | str | None = None,
     with_positions: bool = False,
 ) -> Rank:
-    """This process as a rank of ``group``, part ``rank`` its own. All ranks call it together.
+    """Make this process a rank of ``group`` that owns part ``rank``. All ranks call it together.
 
     Args:
-        graph: the whole graph, as it is mapped from the store; what a rank keeps is by ``mode``.
+        graph: the whole graph, mapped from the store; ``mode`` decides which part a rank keeps.
         partition: of this graph, with as many parts as the group has ranks.
         mode: ``"vanilla"``: the rank keeps its own nodes' in-edges and features;
             ``"hybrid"``: all edges, its own nodes' features (FastSample, section 3.3);
-            ``"unpartitioned"``: all of both, what the two are held against.
+            ``"unpartitioned"``: all edges and features, the baseline of the other two.
         fanouts: from the seeds outwards.
         group: of ``torch.distributed``; None: the default one.
         device: of blocks and rows: the CPU under Gloo, a GPU under NCCL.
@@ -110,35 +120,39 @@ def join(
             f"the partition has {partition.parts} parts for {exchange.ranks} ranks; make one with"
             f" {exchange.ranks}"
         )
-    how: dict[str, Any] = {
+    options: _SamplerOptions = {
         "pick": pick,
         "frontier": frontier,
         "seed": seed,
         "weights": weights,
         "with_positions": with_positions,
     }
-    same = {"version": __version__, "graph": _of_graph(graph), "partition": partition.digest()}
-    same |= {"mode": mode, "fanouts": list(fanouts), "sampler": sampler, **how}
-    exchange.agree(where, {**same, "weights": _of_weights(weights)})
-    draws: Samples = (
-        VanillaSampler(graph, partition, fanouts, exchange, where, **how)
+    same = {
+        "version": __version__,
+        "graph": _graph_identity(graph),
+        "partition": partition.digest(),
+    }
+    same |= {"mode": mode, "fanouts": list(fanouts), "sampler": sampler, **options}
+    exchange.agree(where, {**same, "weights": _weights_identity(weights)})
+    rank_sampler: RankSampler = (
+        VanillaSampler(graph, partition, fanouts, exchange, where, **options)
         if mode == "vanilla"
-        else build_sampler(sampler, graph, fanouts, where, **how)
+        else build_sampler(sampler, graph, fanouts, where, **options)
     )
-    features: Fetches = (
+    features: RankFeatures = (
         AllFeatures(graph, where)
         if mode == "unpartitioned"
         else OwnFeatures(graph, partition, exchange, where)
     )
-    return Rank(mode, graph, partition, draws, features, exchange, where, len(fanouts))
+    return Rank(mode, graph, partition, rank_sampler, features, exchange, where, len(fanouts))
 
 
-def _of_graph(graph: Graph) -> object:
-    """What tells graphs apart, without reading one: of the store its checksum."""
+def _graph_identity(graph: Graph) -> object:
+    """Identify a graph without reading it: by the store's checksum, else by its sizes."""
     sizes = (graph.num_nodes, graph.num_edges, graph.feature_dim, graph.train_idx.numel())
     return graph.meta.get("meta_sha256") or sizes
 
 
-def _of_weights(weights: Tensor | str | None) -> object:
-    """What tells weights apart."""
+def _weights_identity(weights: Tensor | str | None) -> object:
+    """Identify edge weights: by name, or by number and sum."""
     return (weights.numel(), float(weights.sum())) if isinstance(weights, Tensor) else weights

@@ -1,4 +1,4 @@
-"""Nodes grouped by who owns them, and what comes back put into their order again."""
+"""Groups nodes by owner, and restores their order in the owners' answers."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from gnnbench.distributed.partition.assignment import owner_of
 
 
 class Route:
-    """Where each of ``places`` ``[n]`` is asked for; ``offsets`` as of a ``Partition``, there too.
+    """Requests for the nodes at ``places`` ``[n]``, grouped by owner.
 
-    ``asked`` ``[n]``: the places grouped by owner; ``to``: how many each owner is asked for.
+    ``offsets``: of a ``Partition``, on the device of ``places``. ``requested`` ``[n]``: the places
+    grouped by owner. ``to``: the number requested from each owner.
     """
 
     def __init__(self, places: Tensor, offsets: Tensor) -> None:
         owners = owner_of(places, offsets)
         self._order = torch.argsort(owners, stable=True)
-        self.asked = places[self._order]
+        self.requested = places[self._order]
         self.counts = torch.bincount(owners, minlength=offsets.numel() - 1)
         self.to: list[int] = self.counts.tolist()
 
     def back(self, rows: Tensor) -> Tensor:
-        """Rows in the order of ``asked`` ``[n, ...]``, put into that of the places."""
-        found = torch.empty_like(rows)
-        found[self._order] = rows
-        return found
+        """Reorder rows ``[n, ...]`` from the order of ``requested`` to that of the places."""
+        reordered = torch.empty_like(rows)
+        reordered[self._order] = rows
+        return reordered
 
     def back_ragged(self, counts: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-        """Rows of ``counts`` ``[n]`` values each, in the order of ``asked``, put into that of the
-        places: the counts, then each of ``values`` ``[sum(counts)]``."""
+        """Reorder rows of ``counts`` ``[n]`` values each, as :meth:`back`.
+
+        Returns the counts, then each of ``values`` ``[sum(counts)]``.
+        """
         begins = counts.cumsum(0) - counts
         counts, begins = self.back(counts), self.back(begins)
-        # Where each value of the answer is among those that came.
+        # The position of each output value in ``values``.
         shift = begins - (counts.cumsum(0) - counts)
         at = torch.repeat_interleave(shift, counts)
         at += torch.arange(at.numel(), device=at.device)

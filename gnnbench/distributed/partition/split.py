@@ -9,8 +9,7 @@ NONE, SEEDS, VANILLA, HYBRID = SPLITS = ("none", "seeds", "vanilla", "hybrid")
 
 @dataclass(frozen=True)
 class Split:
-    """``mode``, one of ``SPLITS`` but none; by which method of ``gnnbench.distributed.partition``,
-    and seed."""
+    """``mode`` (one of ``SPLITS`` but none), the partitioning method and its seed."""
 
     mode: str
     method: str

@@ -1,4 +1,4 @@
-"""Partitions on disk, beside the graph that they are of."""
+"""Partitions on disk, next to their graph."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ ARRAYS = ("offsets", "original", "places")
 
 
 def folder_of(graph: Graph, parts: int, method: str, seed: int) -> Path:
-    """Where a partition of a graph of the store lies: ``GRAPH.partitions/METHOD-PARTS-seedSEED``.
+    """Return the folder of a partition: ``GRAPH.partitions/METHOD-PARTS-seedSEED``.
 
-    Raises ``UsageError`` for a graph that is not of the store.
+    Raises ``UsageError`` for a graph that is not in the store.
     """
     if graph.path is None:
         raise UsageError(
-            f"graph '{graph.name}' is not in the store, so that nothing can lie beside it; keep the"
-            " Partition itself, or import the graph"
+            f"graph '{graph.name}' is not in the store, so its partitions have no folder; import"
+            " the graph, or pass the Partition itself"
         )
-    return _beside(graph.path, parts, method, seed)
+    return _partition_folder(graph.path, parts, method, seed)
 
 
-def _beside(path: Path, parts: int, method: str, seed: int) -> Path:
+def _partition_folder(path: Path, parts: int, method: str, seed: int) -> Path:
     return path.with_name(f"{path.name}.partitions") / f"{method}-{parts}-seed{seed}"
 
 
 def known_digest(path: Path, parts: int, method: str, seed: int) -> str | None:
-    """``Partition.digest`` of the one that lies beside the graph in a folder, as it was stored;
-    None where there is none, or it is older than that note."""
+    """Return the recorded ``Partition.digest`` of a stored partition of the graph at ``path``.
+
+    None if it is not stored, or was stored before digests were recorded.
+    """
     try:
-        meta = json.loads((_beside(path, parts, method, seed) / META).read_bytes())
+        meta = json.loads((_partition_folder(path, parts, method, seed) / META).read_bytes())
         return str(meta["digest"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def save(graph: Graph, made: Partition) -> Path:
-    """Write a partition beside its graph, ``partition.json`` last; the folder.
+    """Write a partition next to its graph, ``partition.json`` last. Returns the folder.
 
-    Raises ``UsageError`` where it is not of this graph, or nothing can be written there.
+    Raises ``UsageError`` if the partition is not of this graph, or the folder is not writable.
     """
     if made.num_nodes != graph.num_nodes:
         raise UsageError(
             f"the partition has {made.num_nodes} nodes and graph '{graph.name}' {graph.num_nodes};"
-            " save it beside the graph that it was made of"
+            " save it with the graph that it was made of"
         )
     folder = folder_of(graph, made.parts, made.method, made.seed)
     with writing_to(folder):
@@ -86,9 +88,9 @@ def save(graph: Graph, made: Partition) -> Path:
 
 
 def load(graph: Graph, parts: int, method: str = "metis", seed: int = 0) -> Partition | None:
-    """The partition that is stored beside a graph, mapped; None where there is none.
+    """Map a stored partition of a graph; None if it is not stored.
 
-    Raises ``UsageError`` for a graph that is not of the store, ``DataError`` for a partition that
+    Raises ``UsageError`` for a graph that is not in the store, ``DataError`` for a partition that
     is damaged or of another graph.
     """
     folder = folder_of(graph, parts, method, seed)
@@ -104,38 +106,39 @@ def load(graph: Graph, parts: int, method: str = "metis", seed: int = 0) -> Part
         offsets, original, places = (_mapped(folder / f"{array}.npy") for array in ARRAYS)
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{folder} is damaged; {again}") from None
-    found = Partition(offsets, original, places, method, seed, meta.get("made_s"))
-    if not _sound(found, graph.num_nodes, parts):
+    stored = Partition(offsets, original, places, method, seed, meta.get("made_s"))
+    if not _is_valid(stored, graph.num_nodes, parts):
         raise DataError(f"{folder} is damaged; {again}")
-    return found
+    return stored
 
 
 def load_or_make(graph: Graph, parts: int, method: str = "metis", seed: int = 0) -> Partition:
-    """The stored partition of a graph of the store, made and stored where it is not there yet.
+    """Return the stored partition of a graph; make and store it if it is missing.
 
-    Several processes may call it at once: one makes it. Raises as :func:`load` and
+    Several processes may call it at once; one makes it. Raises as :func:`load` and
     ``gnnbench.distributed.partition.methods.partition``.
     """
     with graph_lock(folder_of(graph, parts, method, seed)):
-        found = load(graph, parts, method, seed)
-        if found is None:
-            began = time.perf_counter()
-            found = partition(graph, parts, method, seed)
-            found = replace(found, made_s=time.perf_counter() - began)
-            save(graph, found)
-    return found
+        stored = load(graph, parts, method, seed)
+        if stored is not None:
+            return stored
+        start_s = time.perf_counter()
+        made = partition(graph, parts, method, seed)
+        made = replace(made, made_s=time.perf_counter() - start_s)
+        save(graph, made)
+    return made
 
 
 def _mapped(path: Path) -> Tensor:
-    array = np.load(path, mmap_mode="c", allow_pickle=False)  # torch wants to be able to write
+    array = np.load(path, mmap_mode="c", allow_pickle=False)  # torch requires writable memory
     if array.dtype != np.int64 or array.ndim != 1:
         raise ValueError
     return torch.from_numpy(np.asarray(array))
 
 
-def _sound(found: Partition, num_nodes: int, parts: int) -> bool:
-    """Whether it is a numbering of all nodes: then no id of it leads outside of an array."""
-    offsets, original, places = found.offsets, found.original, found.places
+def _is_valid(stored: Partition, num_nodes: int, parts: int) -> bool:
+    """Whether a partition numbers all nodes, so that each of its ids is a valid index."""
+    offsets, original, places = stored.offsets, stored.original, stored.places
     if offsets.numel() != parts + 1 or original.numel() != num_nodes or places.numel() != num_nodes:
         return False
     ends = int(offsets[0]) == 0 and int(offsets[-1]) == num_nodes

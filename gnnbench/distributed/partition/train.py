@@ -16,11 +16,11 @@ from gnnbench.sampling.arguments import whole
 
 
 class Trainer:
-    """A model whose gradients are averaged over all ranks' seeds by one all-reduce a step.
+    """Trains a model; one all-reduce a step averages gradients over all ranks' seeds.
 
     FastSample (section 4) trains GraphSAGE, hidden 256, batch 1000 a rank, learning rate 0.006:
-    the defaults. Weights are drawn from ``seed``, the same on every rank. All ranks are made and
-    used together. Raises ``UsageError`` for a wrong argument, and where the ranks' differ.
+    the defaults. ``seed`` initialises the weights, equal on every rank. All ranks construct and
+    call it together. Raises ``UsageError`` if an argument is wrong or differs among ranks.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Trainer:
         self._optimizer = Adam(self.model.parameters(), lr=learning_rate)
         self._training = rank.training_nodes(rank.rank)
         most = max(rank.training_nodes(r).numel() for r in range(rank.exchange.ranks))
-        # As many on every rank: one that has run out takes part with no seeds.
+        # Equal on every rank: one whose seeds are used up takes part without seeds.
         self.steps = -(-most // self._batch_size)
 
     def epoch(self, number: int) -> list[float]:
-        """Train an epoch; each step's loss, the mean over the seeds of all ranks.
+        """Train an epoch; returns each step's loss, the mean over the seeds of all ranks.
 
-        Each of the rank's training nodes is in one batch; the last batch may be smaller. A batch
-        has the number of its step on every rank, so that all of a step draw as one batch would.
+        Each of the rank's training nodes is in one batch; the last batch may be smaller. On every
+        rank a batch has the number of its step, so a step samples as one batch would.
         """
         losses = []
         for step, seeds in enumerate(self.batches(number)):
@@ -68,18 +68,18 @@ class Trainer:
             rows = self._rank.features.rows(batch.input_nodes)
             loss, count = self._gradients(seeds, batch.blocks, rows)
             losses.append(self._update(loss, count))
-        found: list[float] = torch.stack(losses).tolist() if losses else []
-        return found
+        values: list[float] = torch.stack(losses).tolist() if losses else []
+        return values
 
     def batches(self, epoch: int) -> list[Tensor]:
-        """The seeds of each of ``steps`` steps, original ids int64 ``[at most batch_size]``."""
+        """Return the seeds of each of ``steps`` steps, original ids int64 ``[<= batch_size]``."""
         own, size = self._training, self._batch_size
         key = rng.key(self._seed, epoch, f"order of part {self._rank.rank}")
         order = own[rng.permutation(own.numel(), key)]
         return [order[size * step : size * (step + 1)] for step in range(self.steps)]
 
     def _gradients(self, seeds: Tensor, blocks: list, rows: Tensor) -> tuple[Tensor, int]:
-        """Gradients of the summed loss of the rank's seeds; the sum, and how many have labels."""
+        """Compute gradients of the summed loss; returns it and the number of labelled seeds."""
         self._optimizer.zero_grad()
         labels = self._rank.graph.labels[seeds]
         count = int((labels >= 0).sum())
@@ -93,7 +93,7 @@ class Trainer:
         return loss.detach(), count
 
     def _update(self, loss: Tensor, count: int) -> Tensor:
-        """One update by all ranks' gradients over their seeds; the loss, a scalar."""
+        """Update the model by all ranks' gradients; returns the mean loss, a scalar."""
         parameters = list(self.model.parameters())
         own = [
             torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten()

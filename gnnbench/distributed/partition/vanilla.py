@@ -1,4 +1,4 @@
-"""Sampling over a partitioned topology: each hop but the first asks the nodes' owners."""
+"""Samples a partitioned topology: each hop but the first sends requests to the nodes' owners."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PURPOSE = "sample"
 
 
 class VanillaSampler:
-    """Each rank has the in-edges of its own nodes alone (FastSample, section 3.3: vanilla).
+    """Samples where each rank has only its own nodes' in-edges (FastSample, section 3.3: vanilla).
 
-    The seeds of a rank are its own, so the first hop is drawn there; each further hop takes two
-    rounds, one that asks the owners and one that answers: 2 (L - 1) for L hops. Owners draw by the
-    counter-based generator under original ids, so the batch is that of ``hop-by-hop`` on the whole
-    graph, bit for bit, whatever the partition.
+    A rank owns its seeds, so it samples the first hop itself. Each further hop takes two rounds, a
+    request to the owners and their answer: 2 (L - 1) rounds for L hops. Owners draw by the
+    counter-based generator under original ids. So the batch equals that of ``hop-by-hop`` on the
+    whole graph bit for bit, for every partition.
 
-    A rank keeps its edges, neighbours as places, and ``indptr`` of all nodes by original id (8
-    bytes a node): the draws are keyed by the row's number there. ``pick`` is any but
-    ``random_walk``, whose walks would take a round a step. ``weights`` of the weighted picks:
-    float ``[num_edges]`` of the whole graph, or ``"graph"``.
+    A rank keeps its edges, with neighbours as places, and ``indptr`` of all nodes by original id
+    (8 bytes a node), because draws are keyed by the row's number. ``pick`` is any but
+    ``random_walk``, which would take two rounds a step. ``weights`` of the weighted picks: float
+    ``[num_edges]`` of the whole graph, or ``"graph"``.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class VanillaSampler:
         self._pick = _pick(pick, rows, weights, graph).to(device)
 
     def sample(self, seeds: Tensor | Sequence[int], epoch: int = 0, batch: int = 0) -> MiniBatch:
-        """Draw the blocks for ``seeds``, original ids of the rank's own nodes; in original ids.
+        """Sample the blocks of ``seeds``, original ids of the rank's own nodes; in original ids.
 
-        All ranks call it together, one without seeds with none. Arguments and errors as of
-        ``gnnbench.Sampler.sample``; ``UsageError`` for a seed that another rank owns, too.
+        All ranks call it together, also those without seeds. Arguments and errors are those of
+        ``gnnbench.Sampler.sample``; also raises ``UsageError`` for a seed of another rank.
         """
         ids = seed_tensor(seeds, self._device)
         key = rng.key(self._seed, whole("epoch", epoch, 0), "sample")
@@ -89,13 +89,13 @@ class VanillaSampler:
         building = _Numbered(self._own_places(ids), self._frontier)
         for hop, fanout in enumerate(self.fanouts):
             draw = _Draw(fanout, key, hop, number)
-            # Seeds are at home; what the first hop found may be anywhere.
-            picked = self._draw if hop == 0 else self._ask
-            building.add(*picked(building.destinations, draw))
+            # This rank owns the seeds; any rank may own the nodes of later hops.
+            sample = self._draw if hop == 0 else self._request
+            building.add(*sample(building.destinations, draw))
         return self._in_original_ids(building, ids, number)
 
     def _own_places(self, seeds: Tensor) -> Tensor:
-        """Places of the seeds, of the graph's id type."""
+        """Return the places of the seeds, of the graph's id type."""
         nodes = self._places.numel()
         if bool(((seeds < 0) | (seeds >= nodes)).any()):
             raise UsageError(f"seeds must be node ids, 0 to {nodes - 1}")
@@ -106,7 +106,7 @@ class VanillaSampler:
         return places.to(self._original)
 
     def _draw(self, places: Tensor, draw: _Draw) -> tuple[Tensor, ...]:
-        """Counts ``[n]`` and neighbours of own nodes, and positions where they are wanted."""
+        """Sample own nodes: counts ``[n]``, neighbours, and positions if requested."""
         local = places.long() - self._first
         indptr, neighbours, positions, _ = sample_hop(
             self._indptr,
@@ -123,12 +123,12 @@ class VanillaSampler:
             return counts, neighbours
         return counts, neighbours, positions + torch.repeat_interleave(self._shift[local], counts)
 
-    def _ask(self, places: Tensor, draw: _Draw) -> tuple[Tensor, ...]:
-        """The same of nodes of any owner: two rounds."""
+    def _request(self, places: Tensor, draw: _Draw) -> tuple[Tensor, ...]:
+        """Sample nodes of any owner, by two rounds; results as of :meth:`_draw`."""
         exchange, route = self._exchange, Route(places, self._offsets)
         come = exchange.sizes(PURPOSE, route.counts)
-        asked = exchange.round(PURPOSE, route.asked, route.to, come)
-        packed, lengths = pack(come, *self._draw(asked, draw))
+        requests = exchange.round(PURPOSE, route.requested, route.to, come)
+        packed, lengths = pack(come, *self._draw(requests, draw))
         back = exchange.sizes(PURPOSE, torch.tensor(lengths, device=self._device))
         got = exchange.round(PURPOSE, packed, lengths, back)
         return route.back_ragged(*unpack(got, back, route.to, self._with_positions))
@@ -137,7 +137,7 @@ class VanillaSampler:
         drawn = building.batch()
         nodes = self._originals[drawn.input_nodes.long()].to(self._original)
         blocks = [
-            # What a block knows comes first in what the next one knows.
+            # The nodes of a block are the first nodes of the next one.
             Block(b.indptr, b.indices, nodes[: b.num_src], b.num_dst, b.positions)
             for b in drawn.blocks
         ]
@@ -145,7 +145,7 @@ class VanillaSampler:
 
 
 class _Draw(NamedTuple):
-    """What a hop draws by, besides its nodes."""
+    """Arguments of a hop, except its nodes."""
 
     fanout: int
     key: int
@@ -154,7 +154,7 @@ class _Draw(NamedTuple):
 
 
 class _Numbered(BlockBuilder):
-    """Local ids in order of first occurrence, as the native samplers give them."""
+    """Assigns local ids in order of first occurrence, as the native samplers do."""
 
     def _local_ids(self, neighbours: Tensor) -> Tensor:
         self._nodes, local = id_map(self._nodes, neighbours)
@@ -165,7 +165,7 @@ class _OwnRows:
     """The rows of ``own`` (original ids ``[n]``, ascending) of a graph in CSC.
 
     ``indptr`` int64 ``[num_nodes + 1]``: of all nodes, others' rows empty; ``shift`` int64 ``[n]``:
-    what an own row's positions lack to be the graph's.
+    added to positions in own rows, gives positions in the graph.
     """
 
     def __init__(self, graph: Graph, own: Tensor) -> None:
@@ -177,7 +177,7 @@ class _OwnRows:
         self._degrees = degrees
 
     def take(self, values: Tensor) -> Tensor:
-        """Values of the edges of own rows, of ``values`` ``[num_edges]``."""
+        """Return the values of own rows' edges, from ``values`` ``[num_edges]``."""
         at = torch.repeat_interleave(self.shift, self._degrees)
         at += torch.arange(at.numel())
         return values[at]
@@ -195,49 +195,50 @@ def _pick(name: str, rows: _OwnRows, weights: Tensor | str | None, graph: Graph)
         raise UsageError(
             f"weights is missing: pick '{name}' needs a tensor [num_edges], or 'graph'"
         )
-    given = weight_tensor(weights, graph)
-    if given.numel() != graph.num_edges:
+    edge_weights = weight_tensor(weights, graph)
+    if edge_weights.numel() != graph.num_edges:
         raise UsageError(
-            f"weights has {given.numel()} entries for {graph.num_edges} edges; give one for each"
+            f"weights has {edge_weights.numel()} entries for {graph.num_edges} edges; give one for"
+            " each edge"
         )
-    return PickSpec.weighted(name, rows.indptr, rows.take(given))
+    return PickSpec.weighted(name, rows.indptr, rows.take(edge_weights))
 
 
 def pack(
     come: Sequence[int], counts: Tensor, neighbours: Tensor, positions: Tensor | None = None
 ) -> tuple[Tensor, list[int]]:
-    """Answers to ``come[q]`` nodes of each rank q in one tensor, and how long each rank's is.
+    """Concatenate the answers to ``come[q]`` nodes of each rank q; also returns their lengths.
 
-    A rank's piece is counts, neighbours, positions, all as the neighbours' ids; a position is two
-    of them where they are int32.
+    An answer is counts, neighbours and positions, all of the neighbours' dtype. A position takes
+    two elements of int32.
     """
     ends = torch.tensor([0, *come]).cumsum(0).tolist()
     edges = torch.cat([counts.new_zeros(1), counts.cumsum(0)])[ends].tolist()
-    pieces, lengths = [], []
+    answers, lengths = [], []
     for at in range(len(come)):
         nodes, of_edges = slice(ends[at], ends[at + 1]), slice(edges[at], edges[at + 1])
-        piece = [counts[nodes].to(neighbours.dtype), neighbours[of_edges]]
+        answer = [counts[nodes].to(neighbours.dtype), neighbours[of_edges]]
         if positions is not None:
-            piece.append(positions[of_edges].contiguous().view(neighbours.dtype))
-        pieces += piece
-        lengths.append(sum(part.numel() for part in piece))
-    return torch.cat(pieces), lengths
+            answer.append(positions[of_edges].contiguous().view(neighbours.dtype))
+        answers += answer
+        lengths.append(sum(part.numel() for part in answer))
+    return torch.cat(answers), lengths
 
 
 def unpack(
-    got: Tensor, lengths: Sequence[int], asked: Sequence[int], with_positions: bool
+    got: Tensor, lengths: Sequence[int], requested: Sequence[int], with_positions: bool
 ) -> list[Tensor]:
-    """Counts, neighbours and positions of what :func:`pack` made on each rank, one after another.
+    """Return counts, neighbours and positions of the answers that each rank's :func:`pack` made.
 
-    ``lengths[q]`` is the piece of rank q, ``asked[q]`` how many nodes it was asked for.
+    ``lengths[q]``: length of rank q's answer. ``requested[q]``: nodes requested from rank q.
     """
     words = 8 // got.element_size() if with_positions else 0  # of a position
     counts, neighbours, positions = [], [], []
-    for piece, nodes in zip(got.split(list(lengths)), asked, strict=True):
-        edges = (piece.numel() - nodes) // (1 + words)
-        of_nodes, of_edges, rest = piece.split([nodes, edges, edges * words])
+    for answer, nodes in zip(got.split(list(lengths)), requested, strict=True):
+        edges = (answer.numel() - nodes) // (1 + words)
+        of_nodes, of_edges, rest = answer.split([nodes, edges, edges * words])
         counts.append(of_nodes.long())
         neighbours.append(of_edges)
-        positions.append(rest.clone().view(torch.int64))  # a view of 8 bytes begins at a multiple
-    found = [torch.cat(counts), torch.cat(neighbours)]
-    return [*found, torch.cat(positions)] if with_positions else found
+        positions.append(rest.clone().view(torch.int64))  # a view of 8 bytes must be aligned
+    columns = [torch.cat(counts), torch.cat(neighbours)]
+    return [*columns, torch.cat(positions)] if with_positions else columns

@@ -127,14 +127,17 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "gather_over_out(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
       "int generation, bool remember, Tensor ids, Tensor(c!) out) -> int");
 
-  // Rows of a host table in locked memory, read by the device of the ids; CUDA only. aligned: whole
-  // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of
-  // 1024 threads, `depth` (1, 2 or 4) rows at once by the lanes of a row. Over: rows of `kept`
-  // where slots int32 [num_rows] know the id, which is where its generation int32 [num_rows] is the
-  // present one; hits int64 [1] is raised by their number, and with `remember` each id is left its
-  // place under the next generation. Once: into out, rows of all batches' ids, one batch behind the
-  // other; each row is read once and written to all its places, and distinct int64 [1] is raised by
-  // the number of rows read.
+  // Gathers of rows from a host table in locked memory, which the device of the ids reads; CUDA
+  // only.
+  // gather_zero_copy: with `aligned`, each read covers whole 128-byte lines.
+  // gather_page_ordered: reads the rows page by page, each page of `page_bytes` together. It starts
+  // `blocks` blocks of 1024 threads; the lanes of a row read `depth` (1, 2 or 4) rows at once.
+  // gather_once: writes the rows of all batches to `out`, batch after batch. It reads each distinct
+  // row once and adds the number of rows read to distinct int64 [1].
+  // gather_over: copies a row from `kept` at slots[id] if generations[id] equals `generation`, and
+  // reads it from `table` otherwise (slots, generations: int32 [num_rows]). It adds the number of
+  // rows from `kept` to hits int64 [1]. With `remember`, it stores each id's position in `ids` as
+  // its slot of the next generation.
   m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
   m.def(
       "gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks, int depth) -> "

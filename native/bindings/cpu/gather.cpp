@@ -7,7 +7,7 @@
 namespace gnnbench {
 namespace {
 
-// `run` is told the ids; what it gives is the first position of a wrong one, or -1.
+// `run` gets the ids and returns the first position of a wrong one, or -1.
 template <class Run>
 void with_right_ids(const Tensor& table, const Tensor& ids, const Run& run) {
   const bool narrow = ids.scalar_type() == ScalarType::Int;

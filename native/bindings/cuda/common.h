@@ -57,7 +57,7 @@ inline const void* device_pointer(const Tensor& tensor, const char* name, int32_
   return address;
 }
 
-// An allocation that the device has no room for. Told by the words that torch uses.
+// An allocation that the device has no room for. The message has the words of torch.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

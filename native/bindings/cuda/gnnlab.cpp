@@ -1,5 +1,5 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
-// synchronisations a hop (its edges, its nodes), none beside them.
+// synchronisations a hop (its edges, its nodes), no others.
 #include "cuda/gnnlab/gnnlab.h"
 
 #include "bindings/cuda/notification.h"

@@ -1,5 +1,5 @@
 // A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
-// synchronisations a hop (its edges, its nodes), none beside them, whichever id map it is.
+// synchronisations a hop (its edges, its nodes), no others, with any id map.
 #include "bindings/cuda/whole_batch.h"
 #include "gnnbench/capacity.h"
 

@@ -33,7 +33,7 @@ TaskSchedule schedule_of(const std::string& variant) {
   }
 }
 
-// One attempt: its memory, and what it told.
+// One attempt: its memory and its results.
 template <class Id>
 struct Attempt {
   Scratch zeroed, rest;

@@ -45,7 +45,7 @@ struct Renamed {
 };
 
 // The three-pass id map. Waits for the device once, to read the number of nodes; `hop`, where
-// given, has its faults told by it.
+// given, reports its faults through it.
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
                    const HopEdges* hop, int64_t num_nodes);
@@ -58,7 +58,7 @@ struct FusedNamed {
 };
 
 // One table for all hops, room for `max_nodes` nodes. Waits for the device once; `drawn`, where
-// given, drew the neighbours and has its faults told by it.
+// given, drew the neighbours and reports its faults through it.
 template <class Id>
 FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<Tensor>& neighbors,
                        int64_t max_nodes, const char* dst_name, const HopEdges* drawn,

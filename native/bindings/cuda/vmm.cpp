@@ -99,7 +99,7 @@ class Mapping {
 
   void* address() const { return reinterpret_cast<void*>(at_); }
 
-  // At the end of the process the driver may be gone, and the memory with it: no error is told.
+  // At the end of the process the driver may be gone, and the memory with it: errors are ignored.
   void undo() const noexcept {
     if (mapped_) driver_.unmap(at_, bytes_);
     if (at_ != 0) driver_.free_address(at_, bytes_);

@@ -119,7 +119,7 @@ Ways ways_of(Vectors vectors) {
   return {read_128, fma_128, copy_plain};
 }
 
-// The rows ids[begin, end), of which `wrong` is told the first that is none; by auto-vectorised
+// The rows ids[begin, end), `wrong` gets the position of the first invalid one; by auto-vectorised
 // sums, for memory is what is waited for.
 GNNBENCH_CLONES uint32_t sum_rows(const uint32_t* words, int64_t rows, int64_t width,
                                   const int64_t* ids, int64_t begin, int64_t end, int64_t ahead,

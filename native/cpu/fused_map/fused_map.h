@@ -6,7 +6,7 @@
 // Open addressing with linear probing, a third of the slots or more empty. Of the two widths
 //
 //   int32 keys   uint64 [slots]                 key << 32 | id, all ones where empty
-//   int64 keys   int64 [slots], int32 [slots]   keys, -1 where empty, and beside them the ids, -1
+//   int64 keys   int64 [slots], int32 [slots]   keys, -1 where empty, and their ids, -1
 //                                               until the inserting thread has written its own
 //
 // The thread whose exchange puts the key in names it; one that meets a key of 64 bits without its

@@ -8,7 +8,7 @@
 
 namespace gnnbench::cuda {
 
-// Rows are cut into groups of at most `group` consecutive entries, those of one row beside each
+// Rows are cut into groups of at most `group` consecutive entries, those of one row next to each
 // other: the preprocessing, which sampling-based training needs anew for each block. offsets
 // [num_rows + 1]: the groups of each row, their number last, for which there must be room when they
 // are written: starts [groups + 1] (entries) and rows [groups].

@@ -26,7 +26,7 @@ namespace gnnbench::cuda {
 // order within a chunk; no sum depends on the schedule.
 //
 // Bytes are those of tuned.h, and for each chunk a few offsets and at most 2 sums of a row. The
-// backward over the block that is told of there (274 k rows, 782 k edges to 161 k columns, float32)
+// backward over the block described there (274 k rows, 782 k edges to 161 k columns, float32)
 // has 0.116 GB from memory and 0.270 GB through L2 at 64 columns, 0.227 and 0.541 GB at 128; at
 // the 5.5 TB/s that the forward has through L2 0.049 and 0.098 ms. Of a block drawn alike 23 % of
 // the sources have no edge, 44 % one, 0.6 % more than 64 (those have 23 % of the edges), one 2,705.

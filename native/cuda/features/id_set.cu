@@ -9,7 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 
 // Whether the bit was there before. Bits are never taken away: one that is seen is there, whoever
-// is late does the atomic, and of several that set a bit all but one are told that it was there.
+// is late does the atomic, and of several that set a bit all but one see that it was set.
 __device__ bool set_bit(uint32_t* word, uint32_t bit) {
   if (load_relaxed(word) & bit) return true;
   return DeviceAtomic<uint32_t>(*word).fetch_or(bit, ::cuda::memory_order_relaxed) & bit;

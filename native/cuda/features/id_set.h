@@ -3,7 +3,7 @@
 //
 // Floors, for a union of 8 batches of 1.26 M ids out of 134 M on an H200. Bits: 17 MB cleared,
 // 10 M atomics on them, which stay in the second-level cache, one scan of 4.2 M words (70 MB read
-// or written), and the ids: some 0.3 ms. The versioned look-up (stages/lookup.py): 10 M random
+// or written), and the ids: some 0.3 ms. The versioned look-up (kernels/lookup.py): 10 M random
 // atomics on 1 GB, bound by DRAM's sectors (0.3 to 0.5 ms), and a radix sort of the 5.4 M ids of
 // the union by page (0.2 ms), since they come in no order. Bits it is: fewer bytes, ascending, and
 // each id's place is found again by one cached read. Either is 1 % of the 58 ms that the union's

@@ -26,7 +26,7 @@ struct PageOrder {
 };
 
 // The shape of what is read. blocks: of 1024 threads that read at a time; few fill the link, and
-// leave the other multiprocessors to whom works beside. depth: rows (1, 2 or 4) that the lanes
+// leave the other multiprocessors to concurrent kernels. depth: rows (1, 2 or 4) that the lanes
 // of a row ask for before they wait for the first.
 struct Pages {
   const void* table;

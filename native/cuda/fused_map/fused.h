@@ -132,8 +132,8 @@ struct FusedNames {
   int64_t n;
 };
 
-// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [max_nodes]. Told as a
-// batch whose edges are the neighbours, with the faults, where not null, of what drew these.
+// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [max_nodes]. Reported as
+// a batch whose edges are the neighbours, with the faults, where not null, of what drew these.
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,

@@ -28,7 +28,7 @@ __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter
   of_warp = __shfl_sync(kAllLanes, of_warp, 0);
   __syncthreads();
   if (threadIdx.x == 0) {
-    // Exchanged, not read: a plain read may be done ahead by all threads, beside this write.
+    // Exchanged, not read: all threads may do a plain read ahead, concurrently with this write.
     const uint32_t all = atomicExch(&shared.requested, 0u);
     if (all) shared.base = static_cast<uint32_t>(atomicAdd(counter, static_cast<int32_t>(all)));
   }

@@ -1,7 +1,7 @@
 // Maps from global to local ids that hand out ids while they are filled. No thread waits for
 // another: who meets a node that is claimed and not yet named leaves a note, which the finish
 // kernel resolves. Entries are read and written whole, by relaxed atomics of one size; what a
-// thread writes beside them is read by later launches only, so nothing else needs an order.
+// thread writes next to them is read by later launches only, so nothing else needs an order.
 //
 // enter(id, edge, &at) gives
 //   >= 0      the local id

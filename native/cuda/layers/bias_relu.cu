@@ -11,7 +11,7 @@ constexpr int kAtOnce = 4;           // rows whose loads a thread has under way
 constexpr int64_t kMostParts = 528;  // four blocks for each multiprocessor of the largest GPUs
 constexpr int64_t kRowsOfPart = 64;  // at least
 
-// A thread's place: `lanes` threads beside one another have a row's packs, the groups of a block
+// A thread's place: `lanes` adjacent threads have a row's packs, the groups of a block
 // consecutive rows; blocks take turns along x, and have other columns along y.
 struct Place {
   int lanes_log2;

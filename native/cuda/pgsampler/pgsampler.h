@@ -100,7 +100,7 @@ struct TaskRanks {
 
 inline int64_t pgsampler_sums(int64_t groups, uint32_t hops) { return groups * (hops + 1) + 1; }
 
-// Where the edges and nodes of the blocks go, of the sizes that the ranks told.
+// Where the edges and nodes of the blocks go, with the sizes that the ranks reported.
 template <class Id>
 struct TaskBlocks {
   Id* nodes;  // a hop's sources are a prefix

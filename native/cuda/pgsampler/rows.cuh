@@ -12,7 +12,7 @@ namespace gnnbench::cuda {
 
 constexpr uint32_t kSharedFanout = 64;  // rows of larger fanouts keep their slots in `neighbors`
 
-// Who a worker is. any() and all() are told to all threads, and are barriers.
+// Identity of a worker. any() and all() return the same value to all threads, and are barriers.
 struct OneWarp {
   static constexpr bool kSplits = true;  // may share a long row with other workers
   uint32_t lane;

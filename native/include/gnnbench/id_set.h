@@ -43,13 +43,13 @@ GNNBENCH_HD int64_t place_of(const IdWord* words, int64_t num_words, int64_t id)
   return (word.bits & bit) == 0 ? -1 : int64_t{word.before} + ids_in(word.bits & (bit - 1));
 }
 
-// Zeros and ones by batch and place in a set: [pieces, batches, width] of 16 bits each, a piece
-// after the other, the first of them beginning at the place `first`.
+// A dense 0/1 matrix of batches by places in a set, float16 [pieces, batches, width]. Each piece
+// covers `width` consecutive places; the first piece starts at the place `first`.
 struct Ones {
   uint16_t* at;
   int64_t first, pieces, batches, width;
 
-  // Offset of a batch's entry for a place, -1 where it lies in none of the pieces.
+  // Offset of a batch's entry for a place, -1 if no piece covers the place.
   GNNBENCH_HD int64_t offset(int64_t batch, int64_t place) const {
     const int64_t p = place - first;
     if (place < 0 || p < 0 || p >= pieces * width) return -1;

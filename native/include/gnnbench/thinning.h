@@ -18,7 +18,7 @@
 // Philox block (a count, three candidates) serves 86 % of the cells. Operations of a row, fanout
 // 10: reservoir (degree - 10) / 4 blocks, here 8 + 5 log2(degree / 40) * 1.14: of 1,000 entries 248
 // and 35, of 100,000 24,998 and 73. An R-MAT batch (scale 18, 2048 seeds, 10/10/10, 45 k rows): 5.1
-// M blocks and 0.8 M, beside 0.4 M reads of neighbours.
+// M blocks and 0.8 M, compared with 0.4 M reads of neighbours.
 #pragma once
 
 #include <cstdint>

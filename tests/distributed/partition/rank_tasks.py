@@ -16,11 +16,11 @@ def own_batch(rank, size):
 def draw(group, graph, partition, mode, fanouts, how, batches=((0, 0),), size=40):
     """Batches with their rows, and the traffic of it all."""
     rank = join(graph, partition, mode, fanouts, group=group, **how)
-    found = []
+    batches_and_rows = []
     for epoch, number in batches:
         batch = rank.sampler.sample(own_batch(rank, size), epoch=epoch, batch=number)
-        found.append((batch, rank.features.rows(batch.input_nodes)))
-    return found, vars(rank.exchange.traffic)
+        batches_and_rows.append((batch, rank.features.rows(batch.input_nodes)))
+    return batches_and_rows, vars(rank.exchange.traffic)
 
 
 def train(group, graph, partition, mode, fanouts, how, training, epochs=2):

@@ -59,11 +59,11 @@ def test_every_mode_draws_the_batch_of_the_whole_graph(four, small_graph, pick, 
     made, batches = split(small_graph, 4), [(0, 0), (2, 7)]
     for mode in ("vanilla", "hybrid"):
         named = {**how, "sampler": "hop-by-hop"}
-        for rank, (found, _) in enumerate(
+        for rank, (drawn, _) in enumerate(
             four.run(draw, 4, small_graph, made, mode, FANOUTS, named, batches)
         ):
             seeds = made.own(rank, small_graph.train_idx)[:40]
-            for (batch, rows), (epoch, number) in zip(found, batches, strict=True):
+            for (batch, rows), (epoch, number) in zip(drawn, batches, strict=True):
                 expected = whole(small_graph, seeds, how, epoch=epoch, batch=number)
                 assert_same(batch, expected)
                 assert torch.equal(rows, small_graph.features[expected.input_nodes.long()])
@@ -74,25 +74,25 @@ def test_every_mode_draws_the_batch_of_the_whole_graph(four, small_graph, pick, 
 def test_any_number_of_ranks(four, small_graph, ranks, with_positions):
     how = how_of(small_graph, "floyd", with_positions=with_positions)
     made = split(small_graph, ranks)
-    for rank, (found, _) in enumerate(
+    for rank, (drawn, _) in enumerate(
         four.run(draw, ranks, small_graph, made, "vanilla", FANOUTS, how)
     ):
         seeds = made.own(rank, small_graph.train_idx)[:40]
-        assert_same(found[0][0], whole(small_graph, seeds, how))
+        assert_same(drawn[0][0], whole(small_graph, seeds, how))
 
 
 def test_ids_of_64_bits_and_all_neighbours(four, small_graph):
     graph = replace(small_graph, indices=small_graph.indices.long())
     how, made = how_of(graph, "reservoir", with_positions=True), split(graph, 2)
-    for rank, (found, _) in enumerate(four.run(draw, 2, graph, made, "vanilla", [3, -1], how)):
+    for rank, (drawn, _) in enumerate(four.run(draw, 2, graph, made, "vanilla", [3, -1], how)):
         seeds = made.own(rank, graph.train_idx)[:40]
-        assert_same(found[0][0], whole(graph, seeds, how, [3, -1]))
+        assert_same(drawn[0][0], whole(graph, seeds, how, [3, -1]))
 
 
 def test_the_fused_sampler_draws_the_same_edges_in_hybrid(four, small_graph):
     how, made = how_of(small_graph, "floyd", with_positions=True), split(small_graph, 2)
-    for rank, (found, _) in enumerate(four.run(draw, 2, small_graph, made, "hybrid", FANOUTS, how)):
-        batch, rows = found[0]
+    for rank, (drawn, _) in enumerate(four.run(draw, 2, small_graph, made, "hybrid", FANOUTS, how)):
+        batch, rows = drawn[0]
         expected = whole(small_graph, made.own(rank, small_graph.train_idx)[:40], how)
         assert torch.equal(rows, small_graph.features[batch.input_nodes.long()])
         for ours, theirs in zip(batch.hops(), expected.hops(), strict=True):
@@ -101,9 +101,9 @@ def test_the_fused_sampler_draws_the_same_edges_in_hybrid(four, small_graph):
 
 def test_random_walks_in_hybrid_alone(four, small_graph):
     how, made = {"pick": "random_walk", "seed": 3, "sampler": "hop-by-hop"}, split(small_graph, 2)
-    for rank, (found, _) in enumerate(four.run(draw, 2, small_graph, made, "hybrid", FANOUTS, how)):
+    for rank, (drawn, _) in enumerate(four.run(draw, 2, small_graph, made, "hybrid", FANOUTS, how)):
         seeds = made.own(rank, small_graph.train_idx)[:40]
-        assert_same(found[0][0], whole(small_graph, seeds, {"pick": "random_walk", "seed": 3}))
+        assert_same(drawn[0][0], whole(small_graph, seeds, {"pick": "random_walk", "seed": 3}))
     with pytest.raises(Failed, match="cannot run where topology is partitioned"):
         four.run(draw, 2, small_graph, made, "vanilla", FANOUTS, how)
 
@@ -127,8 +127,8 @@ def test_rounds_are_2l_in_vanilla_and_2_in_hybrid(four, small_graph, hops, ranks
 def test_bytes_are_those_of_the_nodes_and_edges_that_others_own(four, small_graph, with_positions):
     how = how_of(small_graph, "floyd", with_positions=with_positions)
     made, ranks = split(small_graph, 4), range(4)
-    asked = torch.zeros(4, 4, dtype=torch.int64)  # [who asks, whom]: bytes
-    answered, wanted = asked.clone(), asked.clone()
+    requested = torch.zeros(4, 4, dtype=torch.int64)  # [from, to]: bytes
+    answered, wanted = requested.clone(), requested.clone()
     per_edge = ID + 8 * with_positions
     for rank in ranks:
         seeds = made.own(rank, small_graph.train_idx)[:40]
@@ -137,17 +137,17 @@ def test_bytes_are_those_of_the_nodes_and_edges_that_others_own(four, small_grap
             owners = made.owners[torch.from_numpy(hop.dst)]
             of_edges = made.owners[torch.from_numpy(hop.edge_dst)]
             nodes = torch.bincount(owners, minlength=4)
-            asked[rank] += ID * nodes
+            requested[rank] += ID * nodes
             answered[rank] += ID * nodes + per_edge * torch.bincount(of_edges, minlength=4)
         of_rows = made.owners[batch.input_nodes.long()]
         wanted[rank] = torch.bincount(of_rows, minlength=4)
-    for bytes_of in (asked, answered, wanted):
+    for bytes_of in (requested, answered, wanted):
         bytes_of.fill_diagonal_(0)
-    found = four.run(draw, 4, small_graph, made, "vanilla", FANOUTS, how)
-    for rank, (_, traffic) in enumerate(found):
-        out, back = asked[rank].sum(), answered[:, rank].sum()
+    answers = four.run(draw, 4, small_graph, made, "vanilla", FANOUTS, how)
+    for rank, (_, traffic) in enumerate(answers):
+        out, back = requested[rank].sum(), answered[:, rank].sum()
         assert traffic["sent"]["sample"] == int(out + back)
-        assert traffic["received"]["sample"] == int(asked[:, rank].sum() + answered[rank].sum())
+        assert traffic["received"]["sample"] == int(requested[:, rank].sum() + answered[rank].sum())
         ids, rows = wanted[rank].sum() * ID, wanted[:, rank].sum() * ROW
         assert traffic["sent"]["features"] == int(ids + rows)
         assert traffic["received"]["features"] == int(
@@ -155,7 +155,7 @@ def test_bytes_are_those_of_the_nodes_and_edges_that_others_own(four, small_grap
         )
         assert dict(traffic["size_bytes"]) == {"sample": 2 * 2 * 3 * 8, "features": 3 * 8}
     hybrid = four.run(draw, 4, small_graph, made, "hybrid", FANOUTS, how)
-    for (_, ours), (_, theirs) in zip(hybrid, found, strict=True):
+    for (_, ours), (_, theirs) in zip(hybrid, answers, strict=True):
         assert ours["sent"] == {"features": theirs["sent"]["features"]}
     alone = four.run(draw, 1, small_graph, split(small_graph, 1), "vanilla", FANOUTS, how)
     assert set(alone[0][1]["sent"].values()) == {0}
@@ -165,9 +165,9 @@ def test_bytes_are_those_of_the_nodes_and_edges_that_others_own(four, small_grap
 def test_an_empty_part(four, small_graph, mode):
     how, made = how_of(small_graph, "floyd", sampler="hop-by-hop"), split(small_graph, 4, empty=2)
     assert made.nodes_of(2).numel() == 0
-    for rank, (found, _) in enumerate(four.run(draw, 4, small_graph, made, mode, FANOUTS, how)):
+    for rank, (drawn, _) in enumerate(four.run(draw, 4, small_graph, made, mode, FANOUTS, how)):
         seeds = made.own(rank, small_graph.train_idx)[:40]
-        batch, rows = found[0]
+        batch, rows = drawn[0]
         assert_same(batch, whole(small_graph, seeds, {"pick": "floyd", "seed": 11}))
         assert rows.shape == (batch.input_nodes.numel(), 24)
 
@@ -176,8 +176,8 @@ def test_an_empty_part(four, small_graph, mode):
 def test_isolated_nodes(four, mode):
     graph = graph_of([[], [], [0], []], train=[0, 1, 2, 3])
     made = Partition.of_owners(torch.tensor([0, 1, 1, 1]), 2)
-    found = four.run(draw, 2, graph, made, mode, [2, 2], {})
-    (alone, rows), (others, more) = (answer[0] for answer, _ in found)
+    answers = four.run(draw, 2, graph, made, mode, [2, 2], {})
+    (alone, rows), (others, more) = (answer[0] for answer, _ in answers)
     assert alone.input_nodes.tolist() == [0] and alone.sampled_edges == 0
     assert rows.tolist() == [[0, 1, 2]]
     assert others.input_nodes.tolist() == [1, 2, 3, 0] and others.sampled_edges == 2
@@ -195,8 +195,10 @@ def test_isolated_nodes(four, mode):
     ],
 )
 def test_what_vanilla_refuses(four, small_graph, how, says):
-    (told,) = four.run(refused, 1, small_graph, split(small_graph, 1), [{"mode": "vanilla", **how}])
-    assert told.startswith("UsageError") and says in told
+    (messages,) = four.run(
+        refused, 1, small_graph, split(small_graph, 1), [{"mode": "vanilla", **how}]
+    )
+    assert messages.startswith("UsageError") and says in messages
 
 
 def test_a_pick_that_repeats_cannot_take_all_neighbours(four, small_graph):
@@ -250,17 +252,17 @@ def test_ranks_that_differ_are_refused_on_all(four, small_graph):
             {"mode": "vanilla", "pick": "weighted_alias", "weights": 2 * weights},
         ),
     ]:
-        told = four.run(refused, 2, small_graph, made, [one, other])
+        messages = four.run(refused, 2, small_graph, made, [one, other])
         says = f"UsageError: the ranks differ in {what}; start all of them with the same"
-        assert told == [says, says]
+        assert messages == [says, says]
 
 
 def test_another_number_of_parts_is_refused(four, small_graph):
-    (told,) = four.run(refused, 1, small_graph, split(small_graph, 2), [{"mode": "hybrid"}])
-    assert "the partition has 2 parts for 1 ranks" in told
+    (messages,) = four.run(refused, 1, small_graph, split(small_graph, 2), [{"mode": "hybrid"}])
+    assert "the partition has 2 parts for 1 ranks" in messages
     smaller = Partition.of_owners(torch.zeros(3, dtype=torch.int64), 1)
-    (told,) = four.run(refused, 1, small_graph, smaller, [{"mode": "hybrid"}])
-    assert "the partition has 3 nodes and graph 'small' 400" in told
+    (messages,) = four.run(refused, 1, small_graph, smaller, [{"mode": "hybrid"}])
+    assert "the partition has 3 nodes and graph 'small' 400" in messages
 
 
 def test_without_a_process_group():

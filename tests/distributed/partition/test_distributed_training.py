@@ -55,18 +55,18 @@ def assert_close(ours, theirs):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_losses_are_equal_in_every_mode_and_to_one_process(four, small_graph, ranks):
     made = split(small_graph, ranks)
-    found = {}
+    losses_by_mode = {}
     for mode in MODES:
         answers = four.run(train, ranks, small_graph, made, mode, FANOUTS, HOW, TRAINING)
         losses = [losses for losses, _, _ in answers]
         assert all(of_rank == losses[0] for of_rank in losses)
-        found[mode] = losses[0]
+        losses_by_mode[mode] = losses[0]
         seeds = [seeds for _, seeds, _ in answers]
-    assert found["vanilla"][1][-1] < found["vanilla"][0][0]
+    assert losses_by_mode["vanilla"][1][-1] < losses_by_mode["vanilla"][0][0]
     expected = alone(small_graph, seeds)
     for mode in MODES:
-        assert_close(found[mode], expected)
-    assert_close(found["vanilla"], found["unpartitioned"])
+        assert_close(losses_by_mode[mode], expected)
+    assert_close(losses_by_mode["vanilla"], losses_by_mode["unpartitioned"])
 
 
 def test_each_training_node_is_in_one_batch_of_its_owner(four, small_graph):
@@ -160,7 +160,7 @@ def test_other_models(four, small_graph, model):
 @pytest.mark.parametrize("other", [{"hidden": 8}, {"batch_size": 8}, {"seed": 1}])
 def test_ranks_that_train_otherwise_are_refused_on_all(four, small_graph, other):
     how = [{"mode": "hybrid"}] * 2
-    told = four.run(refused, 2, small_graph, split(small_graph, 2), how, [{}, other])
+    messages = four.run(refused, 2, small_graph, split(small_graph, 2), how, [{}, other])
     (what,) = other
     says = f"UsageError: the ranks differ in {what}; start all of them with the same"
-    assert told == [says, says]
+    assert messages == [says, says]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
+from gnnbench.core import bootstrap
 from gnnbench.core.errors import UsageError
 from gnnbench.distributed.partition import __main__, command, example
 
@@ -23,7 +24,7 @@ def store(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-def test_partitions_are_made_and_told(capsys):
+def test_partitions_are_made_and_printed(capsys):
     __main__.make("ogbn_arxiv~twin@0.01", parts="2,3", methods="random,contiguous")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[:2] for line in lines if line and line[0] in "23"] == [
@@ -61,20 +62,18 @@ def test_the_program_of_the_page_under_torchrun(tmp_path):
     program = tmp_path / "train_parts.py"
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     program.write_text(code)
+    torchrun = bootstrap.command(sys.executable, "torch.distributed.run")
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", str(program)),
-        ],
+        [*torchrun, "--standalone", "--nproc-per-node", "2", str(program)],
         capture_output=True,
         text=True,
         timeout=240,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    told = re.findall(r"rank (\d): last loss ([\d.]+), {'features': (\d+)}", done.stdout)
-    assert sorted(rank for rank, _, _ in told) == ["0", "0", "1", "1"]
-    assert len({loss for _, loss, _ in told}) == 2  # one of each epoch, the same on both ranks
+    lines = re.findall(r"rank (\d): last loss ([\d.]+), {'features': (\d+)}", done.stdout)
+    assert sorted(rank for rank, _, _ in lines) == ["0", "0", "1", "1"]
+    assert len({loss for _, loss, _ in lines}) == 2  # one of each epoch, the same on both ranks
 
 
 def test_an_error_is_one_line(capsys, monkeypatch):

@@ -52,11 +52,11 @@ def test_the_seed_decides(method):
 def test_metis_cuts_few_edges_and_balances_nodes_and_training_nodes():
     pytest.importorskip("pymetis")
     graph = communities([100, 100, 100, 100])
-    found = Quality.of(graph, partition(graph, 4, "metis"))
+    quality = Quality.of(graph, partition(graph, 4, "metis"))
     by_lot = Quality.of(graph, partition(graph, 4, "random"))
-    assert found.cut_share < 0.25 and by_lot.cut_share > 0.7
-    assert imbalance(found.nodes) <= 1.05
-    assert int(found.training.max() - found.training.min()) <= 1
+    assert quality.cut_share < 0.25 and by_lot.cut_share > 0.7
+    assert imbalance(quality.nodes) <= 1.05
+    assert int(quality.training.max() - quality.training.min()) <= 1
 
 
 def test_metis_finds_groups_whose_training_nodes_are_even():

@@ -8,13 +8,13 @@ from gnnbench.distributed.partition.quality import Quality, imbalance
 
 def test_cut_edges_and_what_parts_hold():
     graph = graph_of([[1, 1, 2], [0], [3, 2, 0], [], [4, 1]], train=[0, 2, 3])
-    found = Quality.of(graph, Partition.of_owners(torch.tensor([0, 0, 2, 2, 2]), 3))
+    quality = Quality.of(graph, Partition.of_owners(torch.tensor([0, 0, 2, 2, 2]), 3))
     # 0 from 2, 2 from 0, 4 from 1
-    assert (found.cut, found.num_edges) == (3, 9)
-    assert found.cut_share == pytest.approx(1 / 3)
-    assert found.nodes.tolist() == [2, 0, 3]
-    assert found.edges.tolist() == [4, 0, 5]
-    assert found.training.tolist() == [1, 0, 2]
+    assert (quality.cut, quality.num_edges) == (3, 9)
+    assert quality.cut_share == pytest.approx(1 / 3)
+    assert quality.nodes.tolist() == [2, 0, 3]
+    assert quality.edges.tolist() == [4, 0, 5]
+    assert quality.training.tolist() == [1, 0, 2]
 
 
 def test_a_cut_is_counted_piece_by_piece(monkeypatch, small_graph):
@@ -23,7 +23,7 @@ def test_a_cut_is_counted_piece_by_piece(monkeypatch, small_graph):
     dst = torch.repeat_interleave(torch.arange(small_graph.num_nodes), small_graph.indptr.diff())
     cut = int((owners[dst] != owners[small_graph.indices.long()]).sum())
     assert Quality.of(small_graph, made).cut == cut
-    monkeypatch.setattr("gnnbench.distributed.partition.quality.PIECE", 7)
+    monkeypatch.setattr("gnnbench.distributed.partition.quality.CHUNK_NODES", 7)
     assert Quality.of(small_graph, made).cut == cut
 
 

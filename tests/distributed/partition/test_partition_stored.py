@@ -23,7 +23,7 @@ def graph(root):
     return gnnbench.load_dataset("ogbn_arxiv~twin@0.01", root=root)
 
 
-def test_it_lies_beside_the_graph(graph):
+def test_folder_is_next_to_the_graph(graph):
     folder = folder_of(graph, 3, "random", 5)
     assert folder.parent == graph.path.with_name(f"{graph.path.name}.partitions")
     assert folder.name == "random-3-seed5"
@@ -33,10 +33,10 @@ def test_what_is_saved_is_loaded(graph, root):
     assert load(graph, 3, "random", 5) is None
     made = partition(graph, 3, "random", 5)
     save(graph, made)
-    found = load(graph, 3, "random", 5)
+    loaded = load(graph, 3, "random", 5)
     for array in stored.ARRAYS:
-        assert torch.equal(getattr(found, array), getattr(made, array))
-    assert (found.method, found.seed) == ("random", 5)
+        assert torch.equal(getattr(loaded, array), getattr(made, array))
+    assert (loaded.method, loaded.seed) == ("random", 5)
     names = [known.name for known in list_datasets(root)]
     assert not any("partitions" in name for name in names)
 
@@ -126,7 +126,7 @@ def test_a_partition_of_another_graph_is_refused(graph):
     (folder / "partition.json").write_text(json.dumps({**meta, "graph": "0" * 64}))
     with pytest.raises(DataError, match="is of another graph"):
         load(graph, 2, "random", 11)
-    with pytest.raises(UsageError, match="save it beside the graph that it was made of"):
+    with pytest.raises(UsageError, match="save it with the graph that it was made of"):
         save(graph, partition(graph_of([[], []]), 2, "random"))
 
 

@@ -1,4 +1,4 @@
-"""Where ranks meet: those that differ are refused, one that does not come ends the others."""
+"""Rendezvous of ranks: ranks that differ are refused; a missing rank ends the others."""
 
 import os
 import re
@@ -36,15 +36,20 @@ def place(monkeypatch, tmp_path_factory):
     """Variables of rank 0 of a group of two, at a port that is free."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    told = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    told["GNNBENCH_DATA"] = str(tmp_path_factory.getbasetemp() / "commands")
-    told["OMP_NUM_THREADS"] = "1"
-    for name, value in told.items():
+    variables = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    variables["GNNBENCH_DATA"] = str(tmp_path_factory.getbasetemp() / "commands")
+    variables["OMP_NUM_THREADS"] = "1"
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
 
 def test_ranks_that_differ_are_refused_with_a_sentence(place):
-    told = "rank 1 differs from rank 0 in epochs: 2 instead of 1; start all ranks with the same"
+    message = "rank 1 differs from rank 0 in epochs: 2 instead of 1; start all ranks with the same"
     ranks = [
         subprocess.Popen(
             [*TRAIN, *(("--epochs", "2") if rank else ())], stderr=subprocess.PIPE, text=True,
@@ -55,20 +60,20 @@ def test_ranks_that_differ_are_refused_with_a_sentence(place):
     for rank in ranks:
         _, error = rank.communicate(timeout=120)
         assert rank.returncode == UsageError.exit_code
-        assert error.endswith(f"gnnbench: {told}\n")
+        assert error.endswith(f"gnnbench: {message}\n")
 
 
-def test_who_does_not_come_is_not_waited_for_longer_than_said(place):
-    told = re.escape("rank 0 of 2 lost the others (they meet at 127.0.0.1:")
+def test_missing_rank_is_waited_for_until_the_timeout(place):
+    message = re.escape("rank 0 of 2 lost the others (rendezvous at 127.0.0.1:")
     with (
-        pytest.raises(CellsFailedError, match=told + r"\d+\): .* did not answer for 1 s"),
+        pytest.raises(CellsFailedError, match=message + r"\d+\): .* did not answer for 1 s"),
         rendezvous.meeting({}, timeout=1.0),
     ):
         pass
     assert not dist.is_initialized()
 
 
-# Meets at one port after the other, one thing changed in rank 1 each time, and prints what is said.
+# Joins a group at each port, with one value changed in rank 1, and prints the error.
 CHANGED = """
 import os, platform, sys
 import torch
@@ -111,7 +116,7 @@ def free_ports(number):
 
 
 def run_two(words, own=({}, {})):
-    """Both ranks' programs with variables of their own; their exit codes and what they say."""
+    """Run both ranks with their own variables; returns exit codes and outputs."""
     ranks = [
         subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -119,8 +124,8 @@ def run_two(words, own=({}, {})):
         )
         for rank in range(2)
     ]  # fmt: skip
-    told = [rank.communicate(timeout=120) for rank in ranks]
-    return [(rank.returncode, *said) for rank, said in zip(ranks, told, strict=True)]
+    outputs = [rank.communicate(timeout=120) for rank in ranks]
+    return [(rank.returncode, *said) for rank, said in zip(ranks, outputs, strict=True)]
 
 
 def test_another_version_or_source_is_refused(place):
@@ -138,15 +143,15 @@ def test_another_version_or_source_is_refused(place):
 @pytest.fixture
 def stores(tmp_path):
     """Folders of two hosts, each with a graph of the same name; edges of the second's differ."""
-    found = []
+    roots = []
     for host, last in enumerate(("4 0", "4 1")):
         root = tmp_path / str(host)
         root.mkdir()
         edges = root / "edges.txt"
         edges.write_text(f"0 1\n1 2\n2 3\n3 4\n{last}\n")
         import_source(edges, "mine", seed=0, root=root)
-        found.append(root)
-    return found
+        roots.append(root)
+    return roots
 
 
 def test_graphs_and_partitions_of_one_name_that_differ_are_named(place, stores, tmp_path):
@@ -167,10 +172,10 @@ def test_graphs_and_partitions_of_one_name_that_differ_are_named(place, stores, 
         assert "rank 1 differs from rank 0 in the partition by random: '" in error, error
 
 
-def test_those_who_agree_go_on(place, monkeypatch):
+def test_ranks_that_agree_form_a_group(place, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
-    with rendezvous.meeting({"graph": "a"}) as found:
-        assert found == (0, 1) and dist.is_initialized()
+    with rendezvous.meeting({"graph": "a"}) as group:
+        assert group == (0, 1) and dist.is_initialized()
     assert not dist.is_initialized()
 
 
@@ -178,14 +183,14 @@ def test_a_process_alone_needs_no_variables_and_leaves_none(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     before = dict(os.environ)
-    with rendezvous.meeting({"graph": "a"}) as found:
-        assert found == (0, 1) and dict(os.environ) == before
+    with rendezvous.meeting({"graph": "a"}) as group:
+        assert group == (0, 1) and dict(os.environ) == before
     assert dict(os.environ) == before
 
 
-def test_what_nccl_waits_for_is_waited_for_by_the_host(place, monkeypatch):
-    """Torch ends a process whose collective of NCCL hangs, unless the host waits. No GPU is here:
-    this is about what torch is told, and what its error becomes."""
+def test_host_waits_for_nccl_calls(place, monkeypatch):
+    """Torch ends a process whose NCCL collective hangs, unless the host waits. Without a GPU this
+    tests the variable that torch reads, and the translation of its error."""
     seen = []
 
     def hangs(backend, **how):
@@ -236,4 +241,4 @@ def test_killed_rank_is_reported_by_the_others(place):
     errors = [rank.communicate(timeout=120)[1] for rank in ranks]
     assert ranks[1].returncode == -signal.SIGKILL, errors[1]
     assert ranks[0].returncode == CellsFailedError.exit_code, errors[0]
-    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in errors[0]
+    assert "gnnbench: rank 0 of 2 lost the others (rendezvous at 127.0.0.1:" in errors[0]

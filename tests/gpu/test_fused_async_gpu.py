@@ -1,4 +1,4 @@
-"""Fused-Map asked ahead: the same edges as at once, whatever is asked in between."""
+"""Fused-Map submitted ahead draws the same edges as at once, whatever is submitted in between."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def expected_of(csc, seeds, batch, pick, frontier):
     return hop_by_hop(csc.indptr, csc.indices, seeds, FANOUTS, **how)
 
 
-def asked(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative", state=None):
+def submit(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative", state=None):
     return SubmittedFusedMap(
         csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), FANOUTS, pick=PickSpec.of(pick),
         frontier=frontier, key=5, batch=batch, with_positions=True, capacity=capacity,
@@ -48,7 +48,7 @@ def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
         mark.see(took)
     state = SubmissionState("cuda")
     waiting = [
-        asked(csc, seeds, n, mark.capacity, spec, frontier, state) for n, seeds in enumerate(parts)
+        submit(csc, seeds, n, mark.capacity, spec, frontier, state) for n, seeds in enumerate(parts)
     ]
     for batch, (seeds, one) in enumerate(zip(parts, waiting, strict=True)):
         drawn, took = one.read()
@@ -59,8 +59,8 @@ def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
 def test_one_beyond_the_capacity_is_drawn_again():
     csc = skewed(3000, torch.int32, seed=3, top=500)
     seeds = torch.arange(300, dtype=torch.int32)
-    small = asked(csc, seeds, 9, [310, 20, 320, 20, 330, 20])
-    other = asked(csc, seeds.flip(0), 10, [310, 20, 320, 20, 330, 20])
+    small = submit(csc, seeds, 9, [310, 20, 320, 20, 330, 20])
+    other = submit(csc, seeds.flip(0), 10, [310, 20, 320, 20, 330, 20])
     for batch, (own, one) in enumerate(((seeds, small), (seeds.flip(0), other)), 9):
         drawn, took = one.read()
         assert same_work(expected_of(csc, own, batch, "floyd", "cumulative"), drawn) is None
@@ -82,7 +82,7 @@ def test_versions_begin_again(dtype):
     state, order = SubmissionState("cuda"), torch.randperm(300).to(dtype)
     for first in range(0, LAST_VERSION + 60, 10):  # ten at a time, most of the nodes in each
         parts = [order[(first + n) % 290 : (first + n) % 290 + 10] for n in range(10)]
-        waiting = [asked(csc, p, first + n, ROOM, state=state) for n, p in enumerate(parts)]
+        waiting = [submit(csc, p, first + n, ROOM, state=state) for n, p in enumerate(parts)]
         for n, (seeds, one) in enumerate(zip(parts, waiting, strict=True)):
             check(csc, seeds, first + n, one)
     assert len(state.sizes) == 10  # used again and again
@@ -94,7 +94,7 @@ def test_layouts_change_with_the_number_of_seeds():
     state, room = SubmissionState("cuda"), [3000, 20_000, 3000, 40_000, 3000, 60_000]
     for batch in range(60):
         seeds = torch.arange(batch, 3000, 7 if batch % 5 else 400, dtype=torch.int32)
-        check(csc, seeds, batch, asked(csc, seeds, batch, room, state=state))
+        check(csc, seeds, batch, submit(csc, seeds, batch, room, state=state))
 
 
 def test_capacities_change_and_streams_do():
@@ -106,7 +106,7 @@ def test_capacities_change_and_streams_do():
         seeds = torch.arange(batch, 600, 2 + batch % 5, dtype=torch.int32)
         with torch.cuda.stream(streams[batch // 3 % 2]):
             waiting.append(
-                (seeds, batch, asked(csc, seeds, batch, rooms[batch // 4 % 3], state=state))
+                (seeds, batch, submit(csc, seeds, batch, rooms[batch // 4 % 3], state=state))
             )
     torch.cuda.synchronize()
     for seeds, batch, one in waiting:
@@ -117,10 +117,10 @@ def test_a_batch_after_one_that_is_wrong_or_dropped():
     csc = skewed(300, torch.int32, seed=3, top=50)
     state, seeds = SubmissionState("cuda"), torch.arange(20, dtype=torch.int32)
     for batch in range(12):
-        wrong = asked(csc, torch.tensor([5, 5], dtype=torch.int32), 0, ROOM, state=state)
-        small = asked(csc, seeds, batch, [20, 3, 25, 4, 30, 5], state=state)
-        right = asked(csc, seeds, batch, ROOM, state=state)
-        asked(csc, seeds, batch, ROOM, state=state)  # nobody reads it
+        wrong = submit(csc, torch.tensor([5, 5], dtype=torch.int32), 0, ROOM, state=state)
+        small = submit(csc, seeds, batch, [20, 3, 25, 4, 30, 5], state=state)
+        right = submit(csc, seeds, batch, ROOM, state=state)
+        submit(csc, seeds, batch, ROOM, state=state)  # nobody reads it
         with pytest.raises(UsageError, match="seeds holds an id twice"):
             wrong.read()
         with pytest.raises(UsageError, match="fanout must be at least 1"):
@@ -128,7 +128,7 @@ def test_a_batch_after_one_that_is_wrong_or_dropped():
                 csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), [0], pick=PickSpec.of("floyd"),
                 frontier="new", key=5, batch=0, with_positions=True, capacity=ROOM[:2], state=state,
             )  # fmt: skip
-        check(csc, seeds, batch, asked(csc, seeds, batch, ROOM, state=state))
+        check(csc, seeds, batch, submit(csc, seeds, batch, ROOM, state=state))
         check(csc, seeds, batch, small)
         check(csc, seeds, batch, right)
 
@@ -136,7 +136,7 @@ def test_a_batch_after_one_that_is_wrong_or_dropped():
 def test_what_is_wrong_with_seeds_is_told_when_the_batch_is_read():
     csc = skewed(100, torch.int32, seed=3, top=50)
     for wrong in ([5, 5], [100], [-1]):
-        one = asked(csc, torch.tensor(wrong, dtype=torch.int32), 0, ROOM)
+        one = submit(csc, torch.tensor(wrong, dtype=torch.int32), 0, ROOM)
         with pytest.raises((UsageError, DataError)):
             one.read()
 
@@ -172,9 +172,9 @@ def test_an_epoch_of_tickets_is_serials(depth, small_graph, one_thread):
     )
     assert ahead.stages.sampler.submits_async
     for epoch in range(5):
-        right, found = run(serial, epoch), run(ahead, epoch)
-        assert found.ok, found.reason
-        assert found.sampled_edges == right.sampled_edges
-        assert found.loss == pytest.approx(right.loss, rel=1e-4)
+        right, actual = run(serial, epoch), run(ahead, epoch)
+        assert actual.ok, actual.reason
+        assert actual.sampled_edges == right.sampled_edges
+        assert actual.loss == pytest.approx(right.loss, rel=1e-4)
     digests = [s.verify(7, Timeline.on("cuda")).digest for s in (serial, ahead)]
     assert digests[0] == digests[1]
