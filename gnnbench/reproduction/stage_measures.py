@@ -77,8 +77,8 @@ def _least_growth(hops: list[Estimate]) -> Estimate:
     ratios = [quotient(later, earlier) for earlier, later in pairwise(hops)]
     if not ratios:
         return NOTHING
-    least = (min(getattr(r, end) for r in ratios) for end in ("value", "low", "high"))
-    return Estimate(*least, min(r.n for r in ratios))
+    value, low, high = (min(getattr(r, end) for r in ratios) for end in ("value", "low", "high"))
+    return Estimate(value, low, high, min(r.n for r in ratios))
 
 
 def _hop_times(evidence: RunEvidence, row: CellRow, stage: str) -> list[Estimate]:

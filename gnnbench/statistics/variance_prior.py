@@ -133,17 +133,16 @@ def _degrees(excess: float) -> float:
 
 def committed_variances(cells: pd.DataFrame, group: str) -> list[PairVariance]:
     """Return the variances of the comparisons in a ``cells.csv``."""
-    rows = cells.dropna(subset=["sd_pair", "sd_round"])
-    rows = rows[
-        (rows["pairs"] >= 2) & (rows["rounds"] >= 2 * rows["pairs"]) & (rows["sd_pair"] > 0)
-    ]
+    rows = cells.query("pairs >= 2 and rounds >= 2 * pairs and sd_pair > 0 and sd_round >= 0")
+    pairs = rows["pairs"].astype(int)
+    per_pair = (rows["rounds"] / pairs).round().astype(int)
+    explained = rows["sd_round"] ** 2 * per_pair.map(median_variance)
     return [
-        PairVariance(
-            row.sd_pair**2, int(row.pairs) - 1,
-            row.sd_round**2 * median_variance(round(row.rounds / row.pairs)), group,
+        PairVariance(between, degrees, own, group)
+        for between, degrees, own in zip(
+            (rows["sd_pair"] ** 2).tolist(), (pairs - 1).tolist(), explained.tolist(), strict=True
         )
-        for row in rows.itertuples()
-    ]  # fmt: skip
+    ]
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from gnnbench.harness.calibrate import Wish, calibrate, judge, make_request
 from gnnbench.schema import reader
 from gnnbench.statistics import noise
 from gnnbench.statistics.stopping_rule import Rule
+from gnnbench.statistics.variance_prior import committed
 
 WISH = Wish("fake", pairs=20, rounds=2, verify=100, options=("fake.speed=0.01",))
 
@@ -75,7 +76,7 @@ def test_the_runs_folder_has_every_pair_and_what_was_made_of_it(found, tmp_path)
         abs(math.log(first[0] / first[1])), abs=1e-6
     )
     assert noise.spread(series["wall_s"]) == found.calibration.spreads["wall_s"]
-    assert noise.verify(series["wall_s"], Rule(), 100) == found.verified
+    assert noise.verify(series["wall_s"], Rule(), committed()["cpu"], 100) == found.verified
     assert (found.verified.lives, found.verified.comparisons) == (40, 100)
     assert 0 <= found.verified.rate <= found.verified.bound <= 1
 

@@ -15,8 +15,8 @@ PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
 
 
 @pytest.mark.parametrize("measure,rounds", [
-    ({}, 12),  # 300 s for 5 pairs of 4 s and rounds of 0.5 s
-    ({"time_budget_s": 40.0}, 6),  # 8 s a pair less 4, and the verification epoch
+    ({}, 12),  # 300 s for 3 pairs of 4 s and rounds of 0.5 s
+    ({"time_budget_s": 24.0}, 6),  # 8 s a pair less 4, and the verification epoch
     ({"time_budget_s": 40.0, "pairs": [4]}, 10),
     ({"time_budget_s": 1.0}, 2),
     ({"time_budget_s": 1.0, "rounds": 8}, 8),  # as asked
@@ -49,7 +49,7 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
             )  # fmt: skip
 
     monkeypatch.setattr(pairings, "Trial", Doubted)
-    monkeypatch.setattr(pairings, "logs", lambda journal, pair: [0.1, -0.1] * 30)
+    monkeypatch.setattr(pairings, "round_logs", lambda journal, pair: [[0.1], [-0.1]] * 30)
     monkeypatch.setattr(Pairing, "_profile", lambda self, pair: None)
     system = replace(PAIR.system, replica=replica)
 

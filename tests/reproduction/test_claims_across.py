@@ -48,8 +48,8 @@ def test_times_beside_others_or_of_few_lives_are_doubted(tmp_path):
     noisy = verdict(tmp_path / "a", run(others_cores=1.0), **EPOCH, kind="order", least=1.0)
     assert noisy.verdict == UNCLEAR
     assert noisy.reason.endswith("other programs used the machine in 100% of the trials")
-    few = verdict(tmp_path / "b", run(lives=4), **EPOCH, kind="order", least=1.0)
-    assert few.verdict == UNCLEAR and "fewer than 5 pairs" in few.reason
+    few = verdict(tmp_path / "b", run(lives=2), **EPOCH, kind="order", least=1.0)
+    assert few.verdict == UNCLEAR and "fewer than 3 pairs" in few.reason
     counts = verdict(tmp_path / "c", run(lives=1, others_cores=1.0), **ROUNDS, number=6)
     assert counts.verdict == HOLDS
 

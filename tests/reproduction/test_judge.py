@@ -141,13 +141,13 @@ def test_a_ratio_of_one_pair_has_no_interval(two, turned):
         timed(of=of, versus=beside, kind="order", number=None, least=1.0),
     ):
         found = verdict_of(asked, folder)
-        assert found.verdict == "unclear" and "fewer than 5 pairs" in found.reason
+        assert found.verdict == "unclear" and "fewer than 3 pairs" in found.reason
 
 
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"pairs": 4}, "fewer than 5 pairs"),
+        ({"pairs": 2}, "fewer than 3 pairs"),
         ({"doubtful": "the GPU was throttled"}, "throttled"),
         ({"work_class": "different"}, "work of the two differs"),
         ({"ratio": None, "reason": "the interval is wide", "status": "unstable"}, "is wide"),
