@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gnnbench.analysis.compare import is_in_statistics
 from gnnbench.config import experiment as definitions
@@ -22,7 +21,8 @@ from gnnbench.harness import available, campaign, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.pairing import MOST_DOUBTED, Observer
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.schema import reader
+from gnnbench.schema import SampleRow, reader
+from gnnbench.schema.events import JournalRecord
 from gnnbench.statistics import noise, primary_metric
 from gnnbench.statistics.noise import Calibration, RuleValidation
 from gnnbench.statistics.stopping_rule import Rule
@@ -187,7 +187,7 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
     return Found(known, verified.get(primary), folder)
 
 
-def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
+def _lives(folder: Path) -> tuple[dict[int, JournalRecord], list[str]]:
     """Return the pairs that count, by number, and the doubts of those that count but are
     unreliable.
     """
@@ -197,7 +197,7 @@ def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
     return {e["life"]: e for e in counted if not e["doubt"]}, doubted
 
 
-def _round_logs(samples: Sequence[Mapping[str, Any]], pair: Pair, key: str) -> list[list[float]]:
+def _round_logs(samples: Sequence[SampleRow], pair: Pair, key: str) -> list[list[float]]:
     """Return the log ratios of a pair's trials, round by round, rounded to ``DIGITS``."""
     assert pair.reference is not None
     lives: dict[int, dict[int, dict[str, float]]] = {}

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gnnbench.config.experiment import Experiment
 from gnnbench.core.cell import Cell
@@ -37,6 +36,7 @@ from gnnbench.harness.retry import Again, again
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 from gnnbench.schema import CellRow
+from gnnbench.schema.run_record import JsonObject
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration
 
@@ -121,7 +121,7 @@ def _run_locked(request: Request, observer: Observer, shared_cache: SharedMemory
 
 def _measure_into(
     path: Path,
-    record: dict[str, Any],
+    record: JsonObject,
     request: Request,
     observer: Observer,
     shared_cache: SharedMemoryCache,
@@ -197,7 +197,7 @@ def _measure_into(
     return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
 
 
-def _record(request: Request) -> dict[str, Any]:
+def _record(request: Request) -> JsonObject:
     """Return the content of ``run.json`` at the start of a run."""
     experiment, plan = request.experiment, request.plan
     record = {

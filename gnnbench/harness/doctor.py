@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.core.cgroups import cpu_limit
 from gnnbench.core.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.core.missing import Missing
 from gnnbench.measure import machine
+from gnnbench.schema.run_record import JsonObject
 
 if TYPE_CHECKING:
     from gnnbench.systems.runtime.find import Named
 
 DEVICES = ("cpu", "cuda")
-Entry = dict[str, Any]
+Entry = JsonObject
 
 
 def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:

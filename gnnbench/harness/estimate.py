@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
@@ -14,6 +14,7 @@ from gnnbench.core.fanouts import ALL, at_most
 from gnnbench.harness.environment import needs_graph
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.measure import machine
+from gnnbench.schema.run_record import JsonObject
 from gnnbench.statistics.stopping_rule import fitting_rounds
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def preparations(plan: Plan) -> dict[str, Cost]:
     return costs
 
 
-def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
+def describe(plan: Plan, measure: Measure) -> JsonObject:
     """Return the dry run as plain values: each cell, its state, estimates per pair and in total."""
     pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     cells = []
@@ -122,7 +123,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     unknown = 0
     peak = 0
     for cell in plan.cells:
-        row: dict[str, Any] = {
+        row: JsonObject = {
             **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
             "stand_in_for": plan.stand_ins.get(cell.id, ""), "epoch_is_cut": epoch_is_cut(cell),
         }  # fmt: skip

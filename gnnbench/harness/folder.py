@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from gnnbench.config.experiment import Experiment
 from gnnbench.config.merge import flattened
@@ -24,6 +23,7 @@ from gnnbench.core.option import plain_text
 from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT, overridden_environment
 from gnnbench.measure import machine
 from gnnbench.schema.reader import read_json_record, run_folders
+from gnnbench.schema.run_record import JsonObject
 
 SHOWN = 3  # differences between two definitions
 
@@ -56,7 +56,7 @@ def writing(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def identity() -> dict[str, Any]:
+def identity() -> JsonObject:
     """Return code and machine of this process, as ``run.json`` records them."""
     machine_record = machine.record()
     return {
@@ -85,7 +85,7 @@ def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
     }
 
 
-def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
+def create(out: Path, experiment: Experiment, record: JsonObject) -> Path:
     """Create a run folder with the resolved definition; it appears complete or not at all."""
     parent = out / experiment.name
     ensure_folder(parent)
@@ -105,10 +105,10 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
     raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
 
 
-def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+def reopen(folder: Path, record: JsonObject) -> JsonObject:
     """Record in ``run.json`` that a run continues; returns the record of its start."""
     sweep(folder)
-    before: dict[str, Any] = read_json_record(folder)
+    before = read_json_record(folder)
     kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
     before["resumed"] = [*before.get("resumed", []), now]
@@ -145,7 +145,7 @@ def nothing_there(out: Path, experiment: Experiment) -> UsageError:
     )
 
 
-def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:
+def find_to_resume(out: Path, experiment: Experiment, record: JsonObject, force: bool) -> Path:
     """The latest run of this definition.
 
     Raises ``UsageError`` when the definition, the machine or a package's version changed; and,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
 
 from gnnbench.analysis.labels import fits, parse_label
 from gnnbench.config.grid import Grid
@@ -43,7 +42,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
     couples: list[tuple[str, str]] = field(default_factory=list)  # added comparisons
-    sweeps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # as the grid's
+    sweeps: dict[str, list[dict[str, object]]] = field(default_factory=dict)  # as the grid's
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own

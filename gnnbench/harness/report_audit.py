@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, phases
+from gnnbench.schema.events import JournalRecord as Record
 from gnnbench.statistics import primary_metric
-
-Record = Mapping[str, Any]
 
 IDLE_SHARE = 0.1  # of the epoch
 IDLE_SLACK_S = 0.03

@@ -15,18 +15,17 @@ in the same quantity and direction, is a fault.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gnnbench.schema.events import JournalRecord as Record
 from gnnbench.statistics.estimates import t_quantile
 from gnnbench.statistics.work_class import DEVIATIONS, DRAWN
 
-Record = Mapping[str, Any]
 Training = Sequence[Record]  # the epochs of one process, warm-up included, in order
 Trial = tuple[Training, Training]  # of the reference and of the system
 Floats = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TypedDict
@@ -40,8 +40,14 @@ def _ask(about: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
     """Answer a question of the plan about the Python environment of this process."""
     from gnnbench.harness.remote_answers import ANSWERS
 
-    answer: Callable[..., object] = ANSWERS[about]
-    return {"answer": answer(**arguments)}
+    return {"answer": _call(ANSWERS[about], arguments)}
+
+
+def _call(operation: object, arguments: Mapping[str, object]) -> object:
+    """Call an operation with the arguments of a message, which it checks itself."""
+    if not callable(operation):
+        raise TypeError(f"{operation!r} is no operation")
+    return operation(**arguments)
 
 
 def _hold(folder: str, arrays: list[str], verified: object, **_: object) -> Mapping[str, object]:
@@ -72,7 +78,7 @@ class Server:
         self._commands, self._answers = commands, answers
         self._in_progress, self._answering = threading.Event(), threading.Lock()
         system = SystemCommands(self._report_end, self._report_stuck)
-        self._operations: dict[str, Callable[..., object]] = {
+        self._operations: dict[str, object] = {
             "ask": _ask,
             "prepare": prepare,
             "hold": _hold,
@@ -103,7 +109,7 @@ class Server:
             command = json.loads(line)
             op = command.pop("op")
             try:
-                answer = {"ok": True, "result": self._operations[op](**command)}
+                answer = {"ok": True, "result": _call(self._operations[op], command)}
             except Exception as error:
                 answer = _failure(error)
                 traceback.print_exc()
