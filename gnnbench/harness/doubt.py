@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gnnbench.core.cell import flat
+from gnnbench.core.units import plural
 from gnnbench.harness import clocks, report_audit, thread_placement
 from gnnbench.harness.training_check import excess_doubt
+from gnnbench.measure import machine
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
@@ -21,6 +24,10 @@ IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be distinguished from roun
 # and work in short bursts is counted by the one at up to a tenth more or less than by the other.
 SAMPLED = 0.1
 
+
+# Cores above the number of threads: clock ticks, and a helper thread that is rarely active.
+THREADS_SLACK, ONE_HELPER = 1.15, 0.25
+SERIAL = "serial"
 
 # Of the runner's own run-queue delay: a share of an epoch, and seconds of a short one.
 WAIT_SHARE = 0.01
@@ -112,6 +119,23 @@ def stop_doubt(samples: Sequence[Record]) -> str:
     return ""
 
 
+def threads_doubt(cell: Cell, own: Sequence[Record]) -> str:
+    """Whether a cell used more cores than it has threads: CPU time above threads x wall time.
+
+    Processes of its data loader count as threads. Schedules that run phases concurrently have a
+    team of threads for each, so only serial ones and epoch loops of a system's own are examined.
+    """
+    settings = flat(cell.recipe)
+    if settings.get("schedule", SERIAL) != SERIAL:
+        return ""
+    loaders = settings.get("sampler.workers", 0)
+    allowed = machine.resolve_threads(cell.threads) + (loaders if isinstance(loaders, int) else 0)
+    used = share(own, "cpu_s")
+    if used <= THREADS_SLACK * allowed + ONE_HELPER:
+        return ""
+    return f"it used {used:.1f} cores with {plural(allowed, 'thread')}; a system gets --threads"
+
+
 def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str]:
     """Return implausible times of a cell in the trials of one comparison, or of all."""
     own = journal.measured(cell, pair)
@@ -123,6 +147,7 @@ def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str
         thread_placement.idle_cpu_doubt(own),
         report_audit.idle_doubt(cell, own),
         report_audit.after_doubt(cell, own),
+        threads_doubt(cell, own),
         excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",
     ]
     return [text for text in doubts if text]
