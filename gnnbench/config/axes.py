@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from gnnbench.config import messages
 from gnnbench.core import fanouts, names
 from gnnbench.core.cell import PHASES
+from gnnbench.schema.definition_values import AxisType, AxisValue
 
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0)]
 Fanout = Annotated[int, AfterValidator(fanouts.check)]
 Natural = Annotated[int, Field(ge=0)]
 
-AXES: dict[str, Any] = {
+AXES: dict[str, AxisType] = {
     "system": Annotated[Name, Field(description="registered system")],
     "dataset": Annotated[Name, Field(description="dataset, with ~twin, @scale, +sym and +weights")],
     "model": Annotated[Name, Field(description="model; none where an epoch does not train")],
@@ -60,7 +61,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @cache  # a definition checks its axes profile by profile
-def _adapter(axis: str) -> TypeAdapter[Any]:
+def _adapter(axis: str) -> TypeAdapter[AxisValue]:
     """Return the validator of an axis's values."""
     return TypeAdapter(AXES[axis])
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -40,6 +40,7 @@ from gnnbench.config.definition_files import shipped as shipped
 from gnnbench.config.merge import Raw, lay_axes
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
+from gnnbench.schema.definition_values import AxisTable, AxisValue
 
 if TYPE_CHECKING:
     from gnnbench.statistics.stopping_rule import Rule
@@ -176,13 +177,11 @@ class Overridable(Strict):
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
         default=[], description="further pairs of labels to compare with each other"
     )
-    axes: dict[str, list[Any]] = Field(
+    axes: AxisTable = Field(
         default={}, description="axis -> values; the product of all axes is run"
     )
-    zip: dict[str, list[Any]] = Field(
-        default={}, description="axes that move together, lists of one length"
-    )
-    sweeps: dict[Name, dict[str, list[Any]]] = Field(
+    zip: AxisTable = Field(default={}, description="axes that move together, lists of one length")
+    sweeps: dict[Name, AxisTable] = Field(
         default={},
         description="name -> axes that vary while the others stay fixed, one sweep at a time",
     )
@@ -257,21 +256,23 @@ class Experiment(Overridable):
     def _plain(self, without_none: bool = False) -> Raw:
         # Without them a definition is, and hashes, as before there could be any.
         optional = ("compare", "references", "accuracy", "sweeps")
-        unused: Any = {key: True for key in optional if not getattr(self, key)}
+        unused: dict[str, bool | set[str]] = {
+            key: True for key in optional if not getattr(self, key)
+        }
         looks = ("roofline", "memory", "kernels")
-        unused["measure"] = {k for k in looks if not getattr(self.measure, k)}
-        unused["measure"] |= {"looks"} if self.measure.looks == 1 else set()
+        of_measure = {k for k in looks if not getattr(self.measure, k)}
+        unused["measure"] = of_measure | ({"looks"} if self.measure.looks == 1 else set())
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:
         """Axes that vary a path of one system's recipe."""
         return [axis for table in self.tables() for axis in table if "." in axis]
 
-    def tables(self) -> list[dict[str, list[Any]]]:
+    def tables(self) -> list[AxisTable]:
         """All tables of axes: the centre's, then the sweeps."""
         return [self.axes, self.zip, *self.sweeps.values()]
 
-    def axis(self, name: str) -> list[Any]:
+    def axis(self, name: str) -> list[AxisValue]:
         """Distinct values of an axis over the whole grid, the centre's first, in order."""
         values = [v for table in self.tables() for v in table.get(name, [])]
         return [v for i, v in enumerate(values) if v not in values[:i]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from gnnbench.schema.run_record import JsonObject
 
-Raw = dict[str, Any]
+Raw = JsonObject
 
 
 def flattened(table: Raw) -> Raw:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
 from gnnbench.core import names
+from gnnbench.schema.run_record import JsonObject
 
-Schema = Mapping[str, Any]
+Schema = JsonObject
 
 FANOUTS = (
     "a list of lists, each from the seeds outwards with whole numbers from 1 (-1: all neighbours):"

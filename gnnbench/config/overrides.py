@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any
 
 from gnnbench.config.axes import AXES, CHOICES
 from gnnbench.config.experiment import Experiment, Measure
@@ -18,6 +17,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.core.option import Option
 from gnnbench.core.toml_value import parse_value
 from gnnbench.models.kinds import MODELS
+from gnnbench.schema.definition_values import AxisValue
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -
     )
 
 
-def _axis_spelling(axis: str, value: Any) -> Any:
+def _axis_spelling(axis: str, value: AxisValue) -> AxisValue:
     """The value of an axis as it is known, however it is capitalised; any other as it is."""
     if not isinstance(value, str) or not value:
         return value
@@ -179,7 +179,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     return {"systems": {system: {path: spelled(value)}}}
 
 
-def _option_spelling(option: Option | None, value: Any) -> Any:
+def _option_spelling(option: Option | None, value: AxisValue) -> AxisValue:
     """A word among an option's choices as it is known, however it is capitalised."""
     choices = getattr(option, "choices", None)
     if not isinstance(value, str) or not isinstance(choices, Collection):
@@ -187,7 +187,7 @@ def _option_spelling(option: Option | None, value: Any) -> Any:
     return names.known_spelling(value, [one for one in choices if isinstance(one, str)])
 
 
-def _spelled_label(label: Any) -> Any:
+def _spelled_label(label: AxisValue) -> AxisValue:
     """A label whose system is spelled as it is registered."""
     if not isinstance(label, str) or not label.strip():
         return label
@@ -195,7 +195,7 @@ def _spelled_label(label: Any) -> Any:
     return " ".join([names.known_spelling(system, registry.known(registry.SYSTEM)), *settings])
 
 
-def _check_threads(values: list[Any]) -> None:
+def _check_threads(values: list[AxisValue]) -> None:
     """Raise ``UsageError`` for more threads than this machine lends."""
     from gnnbench.measure import machine
 
@@ -291,7 +291,7 @@ def _unknown(key: str, systems: list[str], known: Known) -> str:
     return f"unknown option '{key}'; {names.suggestion(key, every)}"
 
 
-def _axis_values(axis: str, value: Any) -> list[Any]:
+def _axis_values(axis: str, value: AxisValue) -> list[AxisValue]:
     if axis == "fanouts":
         if isinstance(value, int):
             value = [value]

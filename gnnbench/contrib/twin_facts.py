@@ -13,9 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -35,6 +34,7 @@ from gnnbench.kernels.match import match_degrees, overlaps, pairs
 from gnnbench.kernels.picks import WEIGHTED
 from gnnbench.pipelines.order import Permuted
 from gnnbench.sampling.build import build_sampler
+from gnnbench.schema.run_record import JsonObject
 
 BATCH = 8000
 MATCHED = 64  # batches of an epoch of which all pairs are matched, as experiments do
@@ -150,7 +150,7 @@ def measured(
 
 def changed(recipe: TwinRecipe, settings: Sequence[str]) -> TwinRecipe:
     """``recipe`` with ``KEY=VALUE`` (values as in TOML) in place of its own."""
-    values: Mapping[str, Any] = tomllib.loads("\n".join(settings))
+    values: JsonObject = tomllib.loads("\n".join(settings))
     return TwinRecipe(**{**recipe.model_dump(), **values})
 
 

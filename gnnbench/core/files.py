@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from gnnbench.core.errors import UsageError
 
@@ -92,14 +92,6 @@ def _cut_torn_line(path: Path) -> None:
     if whole != len(content):
         with path.open("r+b") as file:
             file.truncate(whole)
-
-
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """All complete records of a journal; none if the file does not exist."""
-    if not path.exists():
-        return []
-    lines = path.read_bytes().split(b"\n")[:-1]
-    return [json.loads(line) for line in lines]
 
 
 def sweep(folder: Path) -> None:

@@ -9,16 +9,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from gnnbench.core.errors import UsageError
 
 Ids = npt.NDArray[np.int64]
+
+
+# What the fields of a block are: tensors, or the slices of a buffer that will hold them.
+T = TypeVar("T", default=Tensor)
+U = TypeVar("U", default=Tensor)
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,12 @@ class Sizes:
         return sum(edges for _, _, edges in self.layers)
 
 
-class Batch(ABC):
+class Batch(ABC, Generic[T]):
     """Interface of a batch; ``number`` is its position in the epoch."""
 
     number: int
-    seeds: Tensor
-    blocks: list[Block]  # input layer first
+    seeds: T
+    blocks: list[Block[T]]  # input layer first
 
     @property
     @abstractmethod
@@ -108,7 +114,7 @@ class Transposed(NamedTuple):
 
 
 @dataclass
-class Block:
+class Block(Generic[T]):
     """One bipartite layer in CSC: for each destination, its sampled in-neighbours.
 
     ``indptr``   int32 ``[num_dst + 1]``
@@ -119,73 +125,73 @@ class Block:
     ``weights`` float32 ``[num_edges]`` or None: how often random walks visited the neighbour.
     """
 
-    indptr: Tensor
-    indices: Tensor
-    src_nodes: Tensor
+    indptr: T
+    indices: T
+    src_nodes: T
     num_dst: int
-    positions: Tensor | None = None
-    weights: Tensor | None = None
+    positions: T | None = None
+    weights: T | None = None
     # Made by gnnbench.kernels.transpose on first use; not copied.
     transposed: Transposed | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
-    def num_src(self) -> int:
+    def num_src(self: Block) -> int:
         """Number of source nodes, destinations included."""
         return self.src_nodes.numel()
 
     @property
-    def num_edges(self) -> int:
+    def num_edges(self: Block) -> int:
         """Number of sampled edges."""
         return self.indices.numel()
 
     @property
-    def dst_nodes(self) -> Tensor:
+    def dst_nodes(self: Block) -> Tensor:
         """Global ids of the destinations."""
         return self.src_nodes[: self.num_dst]
 
-    def mapped(self, change: Callable[[Any], Any]) -> Block:
-        """A copy with ``change`` applied to every tensor."""
-
-        def changed(t: Tensor | None) -> Any:
-            return None if t is None else change(t)
-
+    def mapped(self, change: Callable[[T], U]) -> Block[U]:
+        """Return a copy with ``change`` applied to every tensor."""
         return Block(
-            change(self.indptr), change(self.indices), change(self.src_nodes), self.num_dst,
-            changed(self.positions), changed(self.weights),
-        )  # fmt: skip
+            change(self.indptr),
+            change(self.indices),
+            change(self.src_nodes),
+            self.num_dst,
+            None if self.positions is None else change(self.positions),
+            None if self.weights is None else change(self.weights),
+        )
 
-    def to(self, device: torch.device | str) -> Block:
+    def to(self: Block, device: torch.device | str) -> Block:
         """Copy to a device; to a GPU it does not wait for tensors that are pinned."""
         return self.mapped(_mover(device))
 
 
 @dataclass
-class MiniBatch(Batch):
+class MiniBatch(Batch[T]):
     """Blocks of one batch, input layer first, as DGL orders them.
 
     ``sampled_edges`` counts each drawn edge once (with the ``new`` frontier the blocks are
     prefixes of one another and share edges). ``number`` is the batch's place in its epoch.
     """
 
-    seeds: Tensor
-    blocks: list[Block]
+    seeds: T
+    blocks: list[Block[T]]
     sampled_edges: int
-    extra: dict[str, Tensor] = field(default_factory=dict)
+    extra: dict[str, T] = field(default_factory=dict)
     frontier: str = "cumulative"
     number: int = 0
 
     @property
-    def input_nodes(self) -> Tensor:
+    def input_nodes(self: MiniBatch) -> Tensor:
         """Global ids whose features the batch needs, seeds first."""
         return self.blocks[0].src_nodes if self.blocks else self.seeds
 
-    def sizes(self) -> Sizes:
+    def sizes(self: MiniBatch) -> Sizes:
         """Nodes and numbers of edges by block."""
         layers = [(b.src_nodes, b.num_dst, b.indices.numel()) for b in reversed(self.blocks)]
         nodes = layers[-1][0].numel() if layers else self.seeds.numel()
         return Sizes(self.seeds, layers, nodes, self.frontier == "new")
 
-    def hops(self) -> list[Hop]:
+    def hops(self: MiniBatch) -> list[Hop]:
         """Edges of every hop.
 
         With the ``new`` frontier a hop's edges are the rows that its block has beyond the one
@@ -215,12 +221,12 @@ class MiniBatch(Batch):
                 done_dst, done_edges = block.num_dst, block.num_edges
         return hops
 
-    def tensors(self) -> list[Tensor]:
+    def tensors(self: MiniBatch) -> list[Tensor]:
         """Offsets, columns and nodes of every block."""
         return [t for b in self.blocks for t in (b.indptr, b.indices, b.src_nodes)]
 
-    def mapped(self, change: Callable[[Any], Any]) -> MiniBatch:
-        """A copy with ``change`` applied to every tensor."""
+    def mapped(self, change: Callable[[T], U]) -> MiniBatch[U]:
+        """Return a copy with ``change`` applied to every tensor."""
         return MiniBatch(
             change(self.seeds),
             [block.mapped(change) for block in self.blocks],
@@ -230,7 +236,7 @@ class MiniBatch(Batch):
             self.number,
         )
 
-    def to(self, device: torch.device | str) -> MiniBatch:
+    def to(self: MiniBatch, device: torch.device | str) -> MiniBatch:
         """Copy every tensor to a device."""
         return self.mapped(_mover(device))
 

@@ -11,7 +11,7 @@ from gnnbench.core.errors import HostMemoryError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.interprocess import HostMemory, OpenedHostMemory
 from gnnbench.kernels.locked import lock, unlock
-from gnnbench.pipelines.batch_buffer import ALIGN, BufferLayout, copy_ids
+from gnnbench.pipelines.batch_buffer import ALIGN, BufferLayout, TensorSlice, copy_ids
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SlotAccess:
             torch.cuda.current_stream(self._device).synchronize()
         self.written += layout.size
 
-    def take(self, slices: MiniBatch, size: int, source: SlotMemory) -> MiniBatch:
+    def take(self, slices: MiniBatch[TensorSlice], size: int, source: SlotMemory) -> MiniBatch:
         """Copy a batch, whose tensors are ``slices`` of a slot, to the device in one transfer.
 
         The slot may be overwritten on return.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.distributed.bounded_queue import SlotMemory
+from gnnbench.pipelines.batch_buffer import TensorSlice
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class BatchWritten:
     """``batch`` is in its slot; in ``slices`` a ``TensorSlice`` takes the place of each tensor."""
 
     batch: int
-    slices: MiniBatch
+    slices: MiniBatch[TensorSlice]
     size: int
 
 

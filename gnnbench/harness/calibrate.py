@@ -16,13 +16,13 @@ from gnnbench.config.overrides import Overrides, as_definition, spelled
 from gnnbench.core import names, registry
 from gnnbench.core.cell import phases
 from gnnbench.core.errors import CellsFailedError, UsageError
-from gnnbench.core.files import plain, read_journal, write_text
+from gnnbench.core.files import plain, write_text
 from gnnbench.harness import available, campaign, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.pairing import MOST_DOUBTED, Observer
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.schema import SampleRow, reader
-from gnnbench.schema.events import JournalRecord
+from gnnbench.schema.events import JournalRecord, read_journal
 from gnnbench.statistics import noise, primary_metric
 from gnnbench.statistics.noise import Calibration, RuleValidation
 from gnnbench.statistics.stopping_rule import Rule

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gnnbench.core.cell import PHASES, Cell
-from gnnbench.core.files import Journal, read_journal
+from gnnbench.core.files import Journal
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import Pair
 from gnnbench.schema import pack
-from gnnbench.schema.events import BusyEvent
+from gnnbench.schema.events import BusyEvent, read_journal
 from gnnbench.schema.events import JournalRecord as Record
 
 COPIED_FROM_REPORT = (

@@ -8,7 +8,7 @@ waits on the device that drew it stays as it is.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,7 +19,7 @@ from gnnbench.core.errors import GpuMemoryError, HostMemoryError
 from gnnbench.core.minibatch import Batch, MiniBatch
 from gnnbench.measure.allocated import free_on
 from gnnbench.measure.machine import free_memory_bytes
-from gnnbench.pipelines.batch_buffer import BufferLayout, copy_ids
+from gnnbench.pipelines.batch_buffer import BufferLayout, TensorSlice, copy_ids
 from gnnbench.pipelines.prefetch import PrefetchSchedule
 from gnnbench.pipelines.schedule import Schedule, Stages
 from gnnbench.pipelines.serial import run_windows
@@ -33,13 +33,21 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 
 
+@dataclass(frozen=True)
+class HostSample:
+    """A stored batch: ``slices`` of page-locked ``memory``, uint8 ``[bytes]``."""
+
+    slices: MiniBatch[TensorSlice]
+    memory: Tensor
+
+
 class StoredSamples(SamplerStage):
     """Takes the sampler's place in the training phase: returns stored samples, oldest first."""
 
     def __init__(self, job: Job, on_host: bool) -> None:
         self.job = job
         self._moves = on_host and job.device.type == "cuda"
-        self._waiting: deque[tuple[MiniBatch, Tensor | None]] = deque()
+        self._waiting: deque[MiniBatch | HostSample] = deque()
         self.bytes = 0  # of all samples that were stored
 
     def put(self, batch: Batch) -> None:
@@ -52,12 +60,12 @@ class StoredSamples(SamplerStage):
         slices = batch.mapped(layout.place)
         self.bytes += layout.size
         if not self._moves:
-            self._waiting.append((batch, None))
+            self._waiting.append(batch)
             return
         memory = self._locked(layout.size)
         for tensor_slice, tensor in layout.slices:
             tensor_slice.of(memory).copy_(tensor, non_blocking=True)
-        self._waiting.append((slices, memory))
+        self._waiting.append(HostSample(slices, memory))
 
     @staticmethod
     def _locked(size: int) -> Tensor:
@@ -71,11 +79,11 @@ class StoredSamples(SamplerStage):
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
         """Return the oldest stored batch, on the compute device."""
-        batch, memory = self._waiting.popleft()
-        if memory is None:
-            return batch
-        on_device = memory.to(self.job.device, non_blocking=True)
-        moved = batch.mapped(lambda tensor_slice: tensor_slice.of(on_device))
+        stored = self._waiting.popleft()
+        if isinstance(stored, MiniBatch):
+            return stored
+        on_device = stored.memory.to(self.job.device, non_blocking=True)
+        moved = stored.slices.mapped(lambda tensor_slice: tensor_slice.of(on_device))
         copy_ids(moved)
         return moved
 

@@ -55,7 +55,7 @@ class BufferFilled:
     """
 
     buffer: int
-    batch: MiniBatch
+    batch: MiniBatch[TensorSlice]
     rows: TensorSlice
     address: Address | None
     size: int

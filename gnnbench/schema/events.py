@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 JournalRecord = dict[str, Any]
@@ -103,3 +105,11 @@ class RetryEvent(TypedDict):
     event: Literal["retry"]
     cells: list[str]
     pairs: list[str]
+
+
+def read_journal(path: Path) -> list[JournalRecord]:
+    """All complete records of a journal; none if the file does not exist."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [json.loads(line) for line in lines]

@@ -11,6 +11,7 @@ from gnnbench.analysis import run_names
 from gnnbench.core import files
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import reader, writer
+from gnnbench.schema.events import read_journal
 
 ROOT = Path(__file__).parents[2]
 UNITS = {"s": "_s", "B": "bytes"}
@@ -129,12 +130,12 @@ def test_journal_survives_a_torn_line(tmp_path):
     whole = path.read_bytes()
     for cut in (0, 1, len(whole) // 2, len(whole) - 2, len(whole) - 1, len(whole)):
         path.write_bytes(whole[:cut])
-        before = files.read_journal(path)
+        before = read_journal(path)
         assert before == [{"a": 1, "b": None}, {"a": 2}][: whole[:cut].count(b"\n")]
         again = files.Journal(path)
         again.append({"a": 3})
         again.close()
-        assert files.read_journal(path) == [*before, {"a": 3}]
+        assert read_journal(path) == [*before, {"a": 3}]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -9,9 +9,9 @@ from compose import make
 from fakes import Quiet
 
 from gnnbench.core.cell import Cell
-from gnnbench.core.files import read_journal
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.training_check import RETRAININGS
+from gnnbench.schema.events import read_journal
 
 
 def test_jitter_changes_weights_by_rounding_alone(small_graph):

@@ -122,8 +122,8 @@ def test_a_ratio_is_the_mean_over_pairs_of_the_median_of_their_rounds(life):
     assert row["ratio"] == pytest.approx(2 / 1.01)
     assert (row["pairs"], row["rounds"], row["verdict"]) == (5, 15, "faster")
     assert row["sd_pair"] == pytest.approx(0, abs=1e-9) and row["sd_round"] > 1
-    assert (row["floor_from"], row["noise_floor"]) == ("these pairs", pytest.approx(0, abs=1e-9))
-    assert row["detectable"] == pytest.approx(0.01)
+    # The pairs agree, but one wild round in three makes the prior expect noise between them.
+    assert row["floor_from"] == "these pairs" and 0.1 < row["noise_floor"] < row["detectable"]
     assert row["reference_s"] == pytest.approx(row["judged_s"] * 2 / 1.01)
     assert (row["work_class"], found["a"]["n"], found["a"]["lives"]) == ("identical", 15, 5)
     assert row["compute_time_s"] is None
@@ -275,7 +275,7 @@ def test_a_ratio_to_an_unstable_reference_is_marked_and_has_no_verdict(life):
 
 
 def test_too_few_pairs_have_a_ratio_and_no_verdict(life):
-    for nth in range(4):
+    for nth in range(2):
         life.both([(2.0, 1.0)], life=nth)
     row = life.rows()[0]["b"]
     assert (row["ratio"], row["verdict"]) == (pytest.approx(2.0), "")

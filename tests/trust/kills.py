@@ -24,11 +24,11 @@ from fakes import fake_environment  # noqa: E402
 from planted import Quiet  # noqa: E402
 
 from gnnbench.config.overrides import Overrides  # noqa: E402
-from gnnbench.core.files import read_journal  # noqa: E402
 from gnnbench.harness import campaign  # noqa: E402
 from gnnbench.harness.launch import make_request  # noqa: E402
 from gnnbench.measure import machine  # noqa: E402
 from gnnbench.schema import reader  # noqa: E402
+from gnnbench.schema.events import read_journal  # noqa: E402
 
 SYSTEMS = ("fake", "slow", "other", "raises")
 PAIRS = 2

@@ -12,14 +12,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import flat
 from gnnbench.core.errors import EXIT_OK, EXIT_REGRESSION, GnnbenchError, UsageError
 from gnnbench.core.terminal import guard_streams
+from gnnbench.schema import CellRow
+from gnnbench.schema.run_record import JsonObject
+
+if TYPE_CHECKING:
+    from gnnbench.contrib.advisor.advice import Setting
 
 EXPERIMENT = "advise"
 WITHIN = 1.1  # times the fastest choice's time
@@ -28,7 +33,7 @@ SPARED = 1  # graphs on which the advice may be worse, of at least so many:
 GRAPHS = 5
 ASKED = ("dataset", "model", "hidden", "batch_size", "fanouts", "device", "seed")
 STAMP = "%Y%m%dT%H%M%SZ"
-Row = Mapping[str, Any]
+Row = CellRow
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,12 @@ class Judged:
     """
 
     dataset: str
-    advised: dict[str, Any]
+    advised: JsonObject
     expected_s: float
     advised_s: float | None
     advised_over: float | None
     fastest_over: float | None
-    fastest: dict[str, Any]
+    fastest: JsonObject
     reason: str = ""
 
     @property
@@ -57,7 +62,7 @@ class Judged:
         return self.advised_over <= WITHIN * self.fastest_over
 
 
-def write(profile: str, path: Path) -> dict[str, Any]:
+def write(profile: str, path: Path) -> JsonObject:
     """Advise on every graph of a profile and write it down; a file is never written over."""
     from gnnbench.contrib.advisor.advice import advise
 
@@ -69,7 +74,7 @@ def write(profile: str, path: Path) -> dict[str, Any]:
     return told
 
 
-def _written(path: Path) -> dict[str, Any]:
+def _written(path: Path) -> JsonObject:
     """What ``write`` has left there. Raises ``UsageError`` for anything else."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
@@ -81,7 +86,7 @@ def _written(path: Path) -> dict[str, Any]:
     return told
 
 
-def settings(profile: str) -> list[Any]:
+def settings(profile: str) -> list[Setting]:
     """What each graph of a profile is to be advised on, by the definition's own axes."""
     from gnnbench.config import experiment
     from gnnbench.contrib.advisor.advice import SYSTEM, Setting
@@ -89,7 +94,7 @@ def settings(profile: str) -> list[Any]:
 
     asked = experiment.resolve(experiment.load(EXPERIMENT), profile)
 
-    def one(axis: str) -> Any:
+    def one(axis: str):  # type: ignore[no-untyped-def]
         values = asked.axis(axis)
         if len(values) != 1:
             raise UsageError(f"'{EXPERIMENT}' has one {axis} in a profile, not {len(values)}")
@@ -118,14 +123,14 @@ def settings(profile: str) -> list[Any]:
     return found
 
 
-def judge(told: Mapping[str, Any], rows: Sequence[Row], started: str) -> list[Judged]:
+def judge(told: JsonObject, rows: Sequence[Row], started: str) -> list[Judged]:
     """Every graph's advice by the rows of a run. Raises ``UsageError`` where the run is older."""
     if started < told["written"]:
         raise UsageError("the run began before the advice was written down; measure again")
     return [_judged(name, advice, rows) for name, advice in told["advice"].items()]
 
 
-def _judged(dataset: str, advice: Mapping[str, Any], rows: Sequence[Row]) -> Judged:
+def _judged(dataset: str, advice: JsonObject, rows: Sequence[Row]) -> Judged:
     ranking = advice["ranking"]
     cells = [_row(advice["setting"], choice["settings"], rows) for choice in ranking]
     times = [None if row is None else _over(row) for row in cells]
@@ -152,7 +157,7 @@ def _over(row: Row) -> float | None:
     return 1 / float(row["ratio"]) if row["ratio"] else None
 
 
-def _row(asked_of: Mapping[str, Any], wanted: Mapping[str, Any], rows: Sequence[Row]) -> Row | None:
+def _row(asked_of: JsonObject, wanted: JsonObject, rows: Sequence[Row]) -> Row | None:
     """Of the cell that is a choice: what was asked, all its settings, no cache below the store
     unsaid. One in doubt is none."""
     for row in rows:
@@ -168,7 +173,7 @@ def _row(asked_of: Mapping[str, Any], wanted: Mapping[str, Any], rows: Sequence[
     return None
 
 
-def _as_told(value: Any) -> Any:
+def _as_told(value: object) -> object:
     """A setting as a table of results has it."""
     return "/".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 

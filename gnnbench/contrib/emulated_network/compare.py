@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from gnnbench.contrib.emulated_network import network, start
 from gnnbench.contrib.emulated_network.distdgl import OWNERS
@@ -29,17 +28,19 @@ from gnnbench.contrib.emulated_network.life import (
 from gnnbench.contrib.emulated_network.network import Network
 from gnnbench.contrib.emulated_network.plan import Plan
 from gnnbench.core.errors import UsageError
-from gnnbench.core.files import Journal, ensure_folder, plain, read_journal, write_json, write_text
+from gnnbench.core.files import Journal, ensure_folder, plain, write_json, write_text
 from gnnbench.measure import machine
 from gnnbench.schema import MACHINES, MachineRow, pack
+from gnnbench.schema.events import read_journal
 from gnnbench.schema.reader import read_csv, read_json_record
+from gnnbench.schema.run_record import JsonObject
 from gnnbench.schema.writer import write_csv
 from gnnbench.statistics.estimates import mean_interval, welch
 
 SYSTEMS = ("vanilla", "hybrid", "hybrid-fused")
 PARTITIONS = "partitions"  # in the run's folder
 _FEW = 3  # fanout and steps where rounds of some hops are counted
-Row = dict[str, Any]
+Row = JsonObject
 Say = Callable[[str], None]
 
 
@@ -135,7 +136,7 @@ def failed_lives(out: Path) -> int:
     return len({key_of_row({**row}) for row in rows if row["status"] not in ("", OK)})
 
 
-def _write(out: Path, turns: Sequence[Turn], rows: dict[tuple[Any, ...], list[Row]]) -> None:
+def _write(out: Path, turns: Sequence[Turn], rows: dict[tuple[object, ...], list[Row]]) -> None:
     """The table, in the order in which lives take turns."""
     known = (rows.get(turn.key, []) for turn in turns)
     write_csv(out / "machines.csv", MACHINES, (row for some in known for row in some))
@@ -171,7 +172,7 @@ def _begun(out: Path, record: Row) -> list[Row]:
     return [{**row} for row in rows if row["status"] in ("", OK)]
 
 
-def _keep(journal: Path, lives: Collection[tuple[Any, ...]]) -> None:
+def _keep(journal: Path, lives: Collection[tuple[object, ...]]) -> None:
     """Leave those lines in a journal that are of ``lives``: others are told again."""
     lines = [line for line in read_journal(journal) if key_of_line(line) in lives]
     write_text(journal, "".join(json.dumps(line) + "\n" for line in lines))
@@ -249,9 +250,9 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
     of it with Welch's 95 % interval. Epochs of gnnbench that draw the same are taken once.
     """
     found: dict[int, dict[str, dict[str, list[float]]]] = {}
-    taken: set[tuple[Any, ...]] = set()
+    taken: set[tuple[object, ...]] = set()
     for line in lines:
-        key: tuple[Any, ...] = tuple(line[k] for k in ("machines", "system", "epoch", "rank"))
+        key: tuple[object, ...] = tuple(line[k] for k in ("machines", "system", "epoch", "rank"))
         if line["system"] == THEIRS:
             key = (*key, line["rate_gbit_s"], line["life"])
         if (

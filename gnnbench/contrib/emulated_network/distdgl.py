@@ -18,16 +18,29 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gnnbench.contrib.emulated_network.plan import Plan
+from gnnbench.schema.run_record import JsonObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dgl import DGLBlock
+    from dgl.distributed import DistGraph
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
+
+    DrawnBatch = tuple[Tensor, Tensor, list[DGLBlock]]  # as DGL's loader yields it
 
 PORT = 30050
 NAME = "graph"
 OWNERS = "owners.npy"  # beside DGL's own files: the part of each node, int64 [num_nodes]
 _TIMEOUT_S = 45.0
 _LEFT_S = 20.0  # how long a server may take to end once its trainers have
-Row = dict[str, Any]
+Row = JsonObject
 
 
 def partition(dataset: str, parts: int, folder: Path, seed: int) -> Row:
@@ -70,7 +83,7 @@ def partition(dataset: str, parts: int, folder: Path, seed: int) -> Row:
     }
 
 
-def _dgl() -> Any:
+def _dgl() -> ModuleType:
     """The real DGL with its distributed part."""
     from gnnbench.kernels.dgl_import import require_dgl
 
@@ -184,7 +197,10 @@ def train(plan: Plan) -> list[Row]:
     return rows
 
 
-def _epoch(most: int, graph: Any, loader: Any, model: Any, optimizer: Any, asked: list[int]) -> Row:
+def _epoch(
+    most: int, graph: DistGraph, loader: Iterable[DrawnBatch], model: Module, optimizer: Optimizer,
+    asked: list[int],
+) -> Row:  # fmt: skip
     import torch
     import torch.distributed as dist
 
@@ -239,7 +255,9 @@ def _epoch(most: int, graph: Any, loader: Any, model: Any, optimizer: Any, asked
     }
 
 
-def _timed(loader: Any, seconds: dict[str, float], most: int) -> Iterator[Any]:
+def _timed(
+    loader: Iterable[DrawnBatch], seconds: dict[str, float], most: int
+) -> Iterator[DrawnBatch]:
     """Batches, the time to have each added up: without sampler processes it is drawn then."""
     batches, taken = iter(loader), 0
     while not most or taken < most:
@@ -254,7 +272,7 @@ def _timed(loader: Any, seconds: dict[str, float], most: int) -> Iterator[Any]:
         yield found[1], found[0], found[2]
 
 
-def _sage(width: int, hidden: int, classes: int, layers: int) -> Any:
+def _sage(width: int, hidden: int, classes: int, layers: int) -> Module:
     """GraphSAGE with means and ReLU between layers, of DGL's own layers."""
     import torch
     from dgl.nn.pytorch import SAGEConv
@@ -265,7 +283,7 @@ def _sage(width: int, hidden: int, classes: int, layers: int) -> Any:
             wide = [width, *[hidden] * (layers - 1), classes]
             self.layers = torch.nn.ModuleList(SAGEConv(a, b, "mean") for a, b in pairwise(wide))
 
-        def forward(self, blocks: Any, rows: Any) -> Any:
+        def forward(self, blocks: list[DGLBlock], rows: Tensor) -> Tensor:
             for place, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
                 rows = layer(block, rows)
                 if place < len(self.layers) - 1:
@@ -282,7 +300,7 @@ def _count_requests() -> list[int]:
     asked: list[int] = []
     send = graph_services.send_requests_to_machine
 
-    def counted(requests: Any) -> Any:
+    def counted(requests: list[tuple[int, object]]) -> object:
         asked.append(len(requests))
         return send(requests)
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gnnbench.contrib.emulated_network import link, network, start
 from gnnbench.contrib.emulated_network.network import Network
@@ -17,12 +16,13 @@ from gnnbench.contrib.emulated_network.plan import Plan
 from gnnbench.core.errors import CellsFailedError
 from gnnbench.measure import machine
 from gnnbench.schema import MACHINES
+from gnnbench.schema.run_record import JsonObject
 
 OURS, THEIRS, DGL = "gnnbench", "distdgl", "dgl"
 LIFE_S = 1800.0  # that a life may take that gets on
 COPY_S = 0.25
 OK = "ok"
-Row = dict[str, Any]
+Row = JsonObject
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Turn:
     plan: Plan
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """What tells a run's lives apart."""
         return key_of_line(self.setting)
 
@@ -59,14 +59,14 @@ class Turn:
         return f"life {self.life + 1}, {where}"
 
 
-def key_of_row(row: Row) -> tuple[Any, ...]:
+def key_of_row(row: Row) -> tuple[object, ...]:
     """``Turn.key`` of a row of ``machines.csv``."""
     fanouts = list(map(int, row["fanouts"].split("/")))
     program = THEIRS if row["system"] == THEIRS else OURS
     return key_of_line({**row, "fanouts": fanouts, "program": program})
 
 
-def key_of_line(line: Row) -> tuple[Any, ...]:
+def key_of_line(line: Row) -> tuple[object, ...]:
     """``Turn.key`` of a line of ``samples.jsonl``."""
     names = ("life", "program", "machines", "rate_gbit_s", "batch_size", "hidden")
     return (*(line[name] for name in names), tuple(line["fanouts"]))

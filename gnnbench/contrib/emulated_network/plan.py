@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+
+from gnnbench.schema.run_record import JsonObject
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,6 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Plan:
         """What :meth:`write` wrote."""
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: JsonObject = json.loads(path.read_text(encoding="utf-8"))
         found["epochs"] = [(system, number) for system, number in found["epochs"]]
         return cls(**found)

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +31,9 @@ from gnnbench.distributed.partition.ranks import Rank, RankFeatures, RankSampler
 from gnnbench.distributed.partition.rendezvous import contents, meeting
 from gnnbench.distributed.partition.stored import load_or_make
 from gnnbench.distributed.partition.train import Trainer
+from gnnbench.schema.run_record import JsonObject
 
-Row = dict[str, Any]
+Row = JsonObject
 DGL = "dgl"  # the partition that DistDGL has
 # FastSample's Fig. 6: the bars, by mode of the partition and by sampler.
 SYSTEMS = {

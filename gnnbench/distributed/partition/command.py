@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec
 
 import typer
 
 from gnnbench.core.errors import GnnbenchError, UsageError
 from gnnbench.core.terminal import guard_streams
+
+P = ParamSpec("P")
 
 
 def comma_list(text: str) -> list[str]:
@@ -37,7 +40,7 @@ def print_table(title: str, rows: Sequence[Mapping[str, str]]) -> None:
         print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)))
 
 
-def run(command: Callable[..., None]) -> None:
+def run(command: Callable[P, None]) -> None:
     """Run a command as a program. A user error is printed as one line and sets the exit code."""
     guard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

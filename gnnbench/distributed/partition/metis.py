@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -69,7 +70,7 @@ def metis_owners(graph: Graph, parts: int, seed: int) -> Tensor:
     return torch.from_numpy(share_evenly(between, owners, training, parts))
 
 
-def _by_metis(between: sp.csr_matrix, parts: int, seed: int) -> np.ndarray:
+def _by_metis(between: sp.csr_matrix, parts: int, seed: int) -> npt.NDArray[np.int64]:
     import pymetis
 
     ids = pymetis.zero_copy_dtype()
