@@ -6,7 +6,10 @@ A graph replays kernels with the sizes and addresses of the capture, so batches 
 
 from __future__ import annotations
 
+import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -53,7 +56,11 @@ class CapturedStep(PaddedStep):
             self._learner.restore(kept)
             graph = torch.cuda.CUDAGraph()
             # Threads of other phases may allocate and synchronize during the capture.
-            with torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local"):  # type: ignore[arg-type]
+            mode = "thread_local"
+            with (
+                _garbage_collected(),
+                torch.cuda.graph(graph, self._pool, capture_error_mode=mode),  # type: ignore[arg-type]
+            ):
                 loss = super()._run(rows)
         self._graphs[rows.data_ptr()] = graph, loss
 
@@ -69,6 +76,19 @@ class CapturedStep(PaddedStep):
         graph, loss = self._graphs[rows.data_ptr()]
         graph.replay()
         return loss.clone()
+
+
+@contextmanager
+def _garbage_collected() -> Iterator[None]:
+    """Collect garbage now and none in the block: to free another graph invalidates a capture."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def training_step(step: str, job: Job, learner: Learner, reserve: Reserve) -> TrainingStep:

@@ -1,5 +1,7 @@
 """Training steps as CUDA graphs: losses, larger shapes, and what stays as it was."""
 
+import gc
+
 import pytest
 import torch
 from compose import counted, make, run
@@ -44,6 +46,23 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
     assert ours.recheck(11) == ""
     eager.close()
     ours.close()
+
+
+def test_capture_survives_graphs_that_are_garbage(small_graph):
+    """Graphs in reference cycles are freed by the garbage collector, which may run at any time."""
+    threshold = gc.get_threshold()
+    for _ in range(2):
+        system = make(small_graph, settings=graph(), model="gcn", **SMALL)
+        cycle = [system]
+        cycle.append(cycle)
+        del system, cycle
+        gc.set_threshold(1)  # as often as possible
+        try:
+            system = make(small_graph, settings=graph(), model="gcn", **SMALL)
+        finally:
+            gc.set_threshold(*threshold)
+        assert system.check().ok
+        system.close()
 
 
 @pytest.mark.parametrize("pick", ["floyd", "random_walk"])
