@@ -171,23 +171,23 @@ def _cell(
         )
     settings = fields.of(system, settings, varied)
     try:
-        found = resolve(system, settings, values.get("device", "cpu"), until)
+        resolved = resolve(system, settings, values.get("device", "cpu"), until)
     except SettingError as error:
         raise SettingError(str(error), _key(system, error.key, combination)) from None
     kind = MODELS.get(values["model"])
-    if found.composed and kind is not None and "hidden" in values:
+    if resolved.composed and kind is not None and "hidden" in values:
         kind.check_hidden(values["hidden"])
     cell = Cell(
         experiment=experiment.name,
-        recipe=found.recipe,
-        composed=found.composed,
+        recipe=resolved.recipe,
+        composed=resolved.composed,
         max_batches=experiment.measure.max_batches,
         env=env,
         **values,
     )
     faults = (
-        _gpus_fault(cell), found.unsupported, _evaluation_fault(cell),
-        _aggregation_fault(cell, found.lacks), _all_neighbours_fault(cell),
+        _gpus_fault(cell), resolved.unsupported, _evaluation_fault(cell),
+        _aggregation_fault(cell, resolved.lacks), _all_neighbours_fault(cell),
     )  # fmt: skip
     return cell, next(filter(None, faults), "")
 

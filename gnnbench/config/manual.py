@@ -59,7 +59,10 @@ def markdown() -> str:
     lines += _table(("model", "published in"), _models())
     lines += ["", "## Systems", ""]
     lines += _table(("system", "what it is", "recipe"), _systems())
-    lines += ["", f"Beside the stages: `SYSTEM.{DTYPE.name}`, {DTYPE.help} ({DTYPE.legal})."]
+    lines += [
+        "",
+        f"In addition to the stages: `SYSTEM.{DTYPE.name}`, {DTYPE.help} ({DTYPE.legal}).",
+    ]
     for kind in NEEDED:
         lines += ["", f"## `SYSTEM.{kind}=STAGE`", ""]
         lines += _table(("stage", "what it is"), _stages(kind))
@@ -97,11 +100,11 @@ def _models() -> Iterator[tuple[str, str]]:
 
 def _systems() -> Iterator[tuple[str, str, str]]:
     for name in registry.OURS[registry.SYSTEM]:
-        found = find(name)
-        recipe = found.definition
+        system = find(name)
+        recipe = system.definition
         stages = recipe.stages() if isinstance(recipe, Recipe) and recipe.aggregate else {}
         stages_text = ", ".join(f"{kind}={spec.name}" for kind, spec in stages.items())
-        yield f"`{name}`", found.summary, stages_text
+        yield f"`{name}`", system.summary, stages_text
 
 
 def _stages(kind: str) -> Iterator[tuple[str, str]]:

@@ -9,16 +9,16 @@ Raw = JsonObject
 
 def flattened(table: Raw) -> Raw:
     """Nested tables by paths; a stage written as a table has its name under ``name``."""
-    found: Raw = {}
+    flat: Raw = {}
     for key, value in table.items():
         if isinstance(value, dict):
             inner = flattened(value)
             if "name" in inner:
-                found[key] = inner.pop("name")
-            found |= {f"{key}.{k}": v for k, v in inner.items()}
+                flat[key] = inner.pop("name")
+            flat |= {f"{key}.{k}": v for k, v in inner.items()}
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat
 
 
 def with_paths(raw: Raw) -> Raw:
@@ -57,8 +57,8 @@ def merge(base: Raw, over: Raw) -> Raw:
 
 def _table(raw: Raw, key: str) -> Raw:
     """A table, empty where there is none; one of another type is refused when it is validated."""
-    found = raw.get(key, {})
-    return found if isinstance(found, dict) else {}
+    inner = raw.get(key, {})
+    return inner if isinstance(inner, dict) else {}
 
 
 def lay_axes(raw: Raw, over: Raw) -> Raw:

@@ -46,10 +46,10 @@ def legal(schema: Schema) -> str:
 
 def expected(schema: Schema) -> str:
     """The same as the end of a sentence: ``a whole number above 0``, ``cpu, cuda or auto``."""
-    found = legal(schema)
+    choices = legal(schema)
     if "enum" not in schema and schema.get("type") != "boolean":
-        return f"a {found}"
-    first, _, last = found.rpartition(", ")
+        return f"a {choices}"
+    first, _, last = choices.rpartition(", ")
     return f"{first} or {last}" if first else last
 
 

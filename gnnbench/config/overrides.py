@@ -90,17 +90,17 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     # A stage first: its fields are known then.
     given = _flags(over, raw)
     for text in sorted(over.options, key=lambda o: o.partition("=")[0].count(".")):
-        found = _option(text, raw, systems, known, varied)
+        option = _option(text, raw, systems, known, varied)
         key, value = text.partition("=")[0].strip(), text.partition("=")[2].strip()
-        before = given.setdefault(_leaf(found), f"-o {text}")
+        before = given.setdefault(_leaf(option), f"-o {text}")
         if before != f"-o {text}" or over.options.count(text) > 1:
             # Neither the last alone nor all combinations: the one drops what was typed, the other
             # multiplies what is run.
             mend = f"give one, or a list to run them all: -o '{key}=[..., {value}]'"
-            if not found.keys() & {"axes", "systems"}:
+            if not option.keys() & {"axes", "systems"}:
                 mend = "give one"
             raise UsageError(f"'{key}' is given twice, by '{before}' and '-o {text}'; {mend}")
-        raw = merge(raw, found)
+        raw = merge(raw, option)
     return raw
 
 
@@ -110,8 +110,8 @@ def _flags(over: Overrides, raw: Raw) -> dict[str, str]:
         "system": "--systems", "dataset": "--datasets", "model": "--models", "pick": "--pick",
         "device": "--device", "seed": "--seed",
     }  # fmt: skip
-    found = {key: flag for key, flag in typed.items() if key in raw["axes"]}
-    return found | ({"pairs": "--repeats"} if over.repeats else {})
+    flags = {key: flag for key, flag in typed.items() if key in raw["axes"]}
+    return flags | ({"pairs": "--repeats"} if over.repeats else {})
 
 
 def _leaf(definition: Raw) -> str:
@@ -132,10 +132,10 @@ def _varied(experiment: Experiment, profile: str) -> Raw:
 
 
 def _systems(experiment: Experiment) -> list[str]:
-    found = dict.fromkeys(experiment.axis("system"))
+    systems = dict.fromkeys(experiment.axis("system"))
     for profile in experiment.profiles.values():
-        found |= dict.fromkeys([*profile.axes.get("system", []), *profile.zip.get("system", [])])
-    return list(found)
+        systems |= dict.fromkeys([*profile.axes.get("system", []), *profile.zip.get("system", [])])
+    return list(systems)
 
 
 def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) -> Raw:
@@ -167,8 +167,8 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     axes = {**varied, **raw["axes"]}
     paths: Raw = {}
     for stages in _stages_varied(axes, system, path):
-        found = known(system, {**given, **stages})
-        paths |= found if isinstance(found, Mapping) else dict.fromkeys(found)
+        known_paths = known(system, {**given, **stages})
+        paths |= known_paths if isinstance(known_paths, Mapping) else dict.fromkeys(known_paths)
     if path not in paths:
         hint = _meant(path, system, given, known)
         raise UsageError(f"system '{system}' has no setting '{path}'; {hint}")
@@ -220,15 +220,15 @@ def _owners(path: str, system: str, given: Raw, known: Known) -> str:
     way = [".".join(parts[:depth]) for depth in range(1, len(parts))]
     ours = registry.OURS.get(parts[0], {})
     for changed in (way[at:] for at in reversed(range(len(way)))):
-        found: list[Raw] = []
+        owners: list[Raw] = []
         for choice in product(ours, repeat=len(changed)):
             stages = dict(zip(changed, choice, strict=True))
             with suppress(UsageError):
                 if path in known(system, {**given, **stages}):
-                    found.append(stages)
-        if found:
-            last = " or ".join(dict.fromkeys(stages[changed[-1]] for stages in found))
-            add = " ".join(f"-o {system}.{stage}={name}" for stage, name in found[0].items())
+                    owners.append(stages)
+        if owners:
+            last = " or ".join(dict.fromkeys(stages[changed[-1]] for stages in owners))
+            add = " ".join(f"-o {system}.{stage}={name}" for stage, name in owners[0].items())
             return f"{changed[-1]}={last} has it: add {add}"
     return ""
 
@@ -256,9 +256,9 @@ def _meant(path: str, system: str, given: Raw, known: Known) -> str:
     inside = [p for p in [*paths, *added] if p.startswith(f"{near}.")]
     for one in sorted(inside, key=lambda p: p.rpartition(".")[0] != parent):
         by_name.setdefault(one.rpartition(".")[2], one)
-    if not (found := names.nearest(path.rpartition(".")[2], by_name)):
+    if not (nearest := names.nearest(path.rpartition(".")[2], by_name)):
         return f"known are {', '.join(sorted(p for p in inside if p not in added) or [near])}"
-    meant = by_name[found]
+    meant = by_name[nearest]
     add = f" {added[meant]} has it: add -o {system}.{added[meant]}" if meant in added else ""
     return f"did you mean '{meant}'?{add}"
 
@@ -269,7 +269,7 @@ def _with_another_stage(kind: str, system: str, given: Raw, known: Known) -> dic
     The innermost stages come first: they change least.
     """
     paths = list(known(system, given))
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for stage in sorted(paths, key=lambda p: -p.count(".")):
         if stage != kind and not stage.startswith(f"{kind}."):
             continue
@@ -277,8 +277,8 @@ def _with_another_stage(kind: str, system: str, given: Raw, known: Known) -> dic
             with suppress(UsageError):
                 for path in known(system, {**given, stage: choice}):
                     if path not in paths:
-                        found.setdefault(path, f"{stage}={choice}")
-    return found
+                        by_name.setdefault(path, f"{stage}={choice}")
+    return by_name
 
 
 def _unknown(key: str, systems: list[str], known: Known) -> str:

@@ -42,7 +42,7 @@ POLICIES = (DEGREE, f"{PRESC}#1")
 PIECE = 1 << 24  # edges whose ends are compared at a time
 
 
-RATIOS = (0.01, 0.05, 0.07, 0.1, 0.14, 0.21, 0.25)  # told of every graph
+RATIOS = (0.01, 0.05, 0.07, 0.1, 0.14, 0.21, 0.25)  # printed for every graph
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def hit(policy: str, ratio: float) -> str:
 
 def published(dataset: str, workload: str) -> dict[str, Distance]:
     """What papers tell of a dataset under a workload, by fact."""
-    told = manifests()[dataset].distance
-    return {distance.fact: distance for distance in told if distance.workload == workload}
+    distances = manifests()[dataset].distance
+    return {distance.fact: distance for distance in distances if distance.workload == workload}
 
 
 def topology(recipe: TwinRecipe, scale: float, seed: int) -> Graph:
@@ -129,23 +129,23 @@ def measured(
             yield sampler.sample(seeds, epoch, number).input_nodes
 
     trace = Trace.record(graph.num_nodes, drawn(0))
-    found = {
+    facts = {
         "largest in-degree": float(graph.indptr.diff().max()),
         "rows of a batch": trace.requests / len(trace.batches),
     }
     if len(trace.batches) > 1:
         degrees = pairs(match_degrees(overlaps(trace.batches[:MATCHED])))
-        found["match"] = float(degrees.mean())
-        found["match spread"] = float(degrees.max() - degrees.min())
+        facts["match"] = float(degrees.mean())
+        facts["match spread"] = float(degrees.max() - degrees.min())
     if not hits:
-        return found
+        return facts
     before = Trace.record(graph.num_nodes, drawn(PRESAMPLED))
-    found["similarity"] = hot_similarity(before.visits, trace.visits)
+    facts["similarity"] = hot_similarity(before.visits, trace.visits)
     known = dict(zip(POLICIES, (ranked(out_degrees(graph)), before.optimal), strict=True))
     for policy, ranking in {**known, "optimal": trace.optimal}.items():
         for ratio, rows in zip(ratios, trace.hits_at(ranking, ratios), strict=True):
-            found[hit(policy, ratio)] = rows / trace.requests
-    return found
+            facts[hit(policy, ratio)] = rows / trace.requests
+    return facts
 
 
 def changed(recipe: TwinRecipe, settings: Sequence[str]) -> TwinRecipe:
@@ -155,7 +155,7 @@ def changed(recipe: TwinRecipe, settings: Sequence[str]) -> TwinRecipe:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print each fact of each seed's twin, those with a target beside it."""
+    """Print each fact of each seed's twin, with the target where there is one."""
     parser = argparse.ArgumentParser(
         description=__doc__, prog="python -m gnnbench.contrib.twin_facts"
     )
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     recipe = changed(manifests()[options.dataset].twin_recipe(), options.set)
     targets = published(options.dataset, options.workload)
-    told = {float(fact.rpartition(" ")[2]) for fact in targets if fact.startswith("hit")}
+    target_ratios = {float(fact.rpartition(" ")[2]) for fact in targets if fact.startswith("hit")}
     fanouts = WORKLOADS[options.workload].fanouts
     for seed in options.seeds:
         graph = topology(recipe, options.scale, seed)
@@ -180,10 +180,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{graph.num_edges:,} edges, batches of {batch}, {len(fanouts)} hops {fanouts}"
         )
         hits = options.hits or any(fact.startswith(("hit", "similarity")) for fact in targets)
-        ratios = sorted({*RATIOS, *told})
-        found = measured(graph, batch, hits, options.device, options.workload, ratios)
-        found["same label"] = same_label(graph)
-        for fact, value in found.items():
+        ratios = sorted({*RATIOS, *target_ratios})
+        values = measured(graph, batch, hits, options.device, options.workload, ratios)
+        values["same label"] = same_label(graph)
+        for fact, value in values.items():
             line = f"  {fact:28} {value:12.4f}"
             if target := targets.get(fact):
                 here = Measured(scale=options.scale, seeds=[seed], values=[value])

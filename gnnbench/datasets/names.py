@@ -122,7 +122,7 @@ def without_edges(name: str) -> bool:
 def check_new_name(name: str) -> str:
     """The form in which a name for an imported graph is kept.
 
-    Raises ``UsageError`` where it could not be told from other datasets' names.
+    Raises ``UsageError`` where it could not be distinguished from other datasets' names.
     """
     if not isinstance(name, str):
         raise UsageError(f"a graph's name is a text, not a {type(name).__name__}")

@@ -243,7 +243,7 @@ def _next_chunk(reply: http.client.HTTPResponse, left: int) -> bytes:
 
 
 def _extent(status: int, headers: Mapping[str, str], have: int) -> tuple[int, int]:
-    """Where the reply begins, and the size of the whole (0: not told)."""
+    """Where the reply begins, and the size of the whole (0: unknown)."""
     if status != 206:  # all of it: the server knows no ranges, or the file has changed
         length = headers.get("Content-Length") or "0"
         if not (length.isascii() and length.isdigit()):

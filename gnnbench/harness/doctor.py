@@ -18,8 +18,8 @@ DEVICES = ("cpu", "cuda")
 Entry = JsonObject
 
 
-def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
-    return {"what": what, "ok": ok, "found": found, "fix": "" if ok else fix}
+def _entry(what: str, ok: bool, value: str, fix: str = "") -> Entry:
+    return {"what": what, "ok": ok, "found": value, "fix": "" if ok else fix}
 
 
 def examine() -> dict[str, list[Entry]]:

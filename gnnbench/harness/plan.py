@@ -167,10 +167,10 @@ def _apart(chosen: Cell, reference: str, other: Cell, label: str) -> tuple[str, 
     both.
     """
     labels = []
-    for cell, own, beside in ((chosen, reference, label), (other, label, reference)):
+    for cell, own, counterpart in ((chosen, reference, label), (other, label, reference)):
         settings = parse_label(own)[1]
         known = flat(cell.recipe)
-        more = [k for k in parse_label(beside)[1] if k in known and k not in settings]
+        more = [k for k in parse_label(counterpart)[1] if k in known and k not in settings]
         labels.append(" ".join([own, *(f"{k}={plain_text(known[k])}" for k in more)]))
     return labels[0], labels[1]
 
@@ -281,4 +281,4 @@ def _couple(plan: Plan, first: str, second: str) -> None:
             if {a.id, b.id} not in known and not {a.id, b.id} & plan.failures.keys():
                 plan.pairs.append(Pair(b, a, direct=True))
     if not matched:
-        plan.notes.append(f"'{first}' beside '{second}': no such cells were selected")
+        plan.notes.append(f"'{first}' compared with '{second}': no such cells were selected")

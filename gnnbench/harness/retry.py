@@ -66,7 +66,7 @@ def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[CellRow]) -> str
     words = f"again of {run}: {failed_systems}, {len(pairs)} of {len(plan.pairs)} comparisons"
     if companions:
         names = ", ".join(dict.fromkeys(c.who for c in companions))
-        words += f", with {names} beside, measured anew there: a ratio is of lives run together"
+        words += f", with {names} measured again as well: a ratio needs processes that ran together"
     return f"{words}; all else stands"
 
 

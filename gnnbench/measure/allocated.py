@@ -34,7 +34,7 @@ class Span:
 def allocating(device: torch.device) -> Iterator[Span]:
     """What torch's allocator of ``device`` gives out and takes back inside; known at the end.
 
-    On a CPU of the thread that calls, as torch's profiler is told; libraries that allocate by
+    On a CPU of the thread that calls, as torch's profiler reports it; libraries that allocate by
     themselves are not in it.
     """
     span = Span()

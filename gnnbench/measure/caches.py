@@ -15,9 +15,9 @@ def cpu_caches(
 ) -> dict[int, int]:
     """Bytes by level, of all caches for data that ``cores`` have (this process's if None).
 
-    A cache that several of them share counts once. Empty where nothing is told.
+    A cache that several of them share counts once. Empty where the system reports none.
     """
-    found: dict[int, dict[str, int]] = {}
+    by_level: dict[int, dict[str, int]] = {}
     for core in os.sched_getaffinity(0) if cores is None else cores:
         for index in sorted((root / f"cpu{core}" / "cache").glob("index*")):
             with suppress(OSError, ValueError, KeyError):
@@ -26,8 +26,8 @@ def cpu_caches(
                     for file in ("type", "level", "size", "shared_cpu_list")
                 )
                 if kind != "Instruction":
-                    found.setdefault(int(level), {})[shared] = _bytes(size)
-    return {level: sum(sizes.values()) for level, sizes in sorted(found.items())}
+                    by_level.setdefault(int(level), {})[shared] = _bytes(size)
+    return {level: sum(sizes.values()) for level, sizes in sorted(by_level.items())}
 
 
 def _bytes(size: str) -> int:

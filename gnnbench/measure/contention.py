@@ -30,9 +30,9 @@ def run_delay(pid: int) -> Delay:
     main = total = 0.0
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            found = _delay_s(task / "schedstat")
-            total += found
-            main += found if task.name == str(pid) else 0.0
+            delay = _delay_s(task / "schedstat")
+            total += delay
+            main += delay if task.name == str(pid) else 0.0
     return Delay(main, total)
 
 
@@ -75,18 +75,18 @@ Processes = Mapping[tuple[int, int], Process]  # by pid and start
 
 def processes() -> Processes:
     """All processes that are visible from here, by pid and start."""
-    found = {}
+    programs = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with suppress(OSError):  # it has ended
             head, _, tail = (entry / "stat").read_text(errors="replace").rpartition(")")
             stat = tail.split()
-            found[int(entry.name), int(stat[_START])] = Process(
+            programs[int(entry.name), int(stat[_START])] = Process(
                 _printable(head.partition("(")[2]), int(stat[_PARENT]),
                 (int(stat[_USER]) + int(stat[_SYSTEM])) * _TICK_S, int(stat[_CORE]),
             )  # fmt: skip
-    return found
+    return programs
 
 
 def _printable(name: str) -> str:
@@ -117,10 +117,10 @@ def _family(known: Processes, pid: int) -> set[int]:
     children: dict[int, list[int]] = {}
     for (child, _), process in known.items():
         children.setdefault(process.parent, []).append(child)
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return set(found)
+    tree = [pid]
+    for one in tree:
+        tree += children.get(one, [])
+    return set(tree)
 
 
 class Programs:
@@ -134,8 +134,8 @@ class Programs:
     def add(self) -> None:
         """Count what was used since the last call."""
         now, at = processes(), time.monotonic()
-        found = others_cpu(self._last, now, os.getpid(), os.sched_getaffinity(0))
-        for name, cpu_s in found.items():
+        others = others_cpu(self._last, now, os.getpid(), os.sched_getaffinity(0))
+        for name, cpu_s in others.items():
             self.used[name] = self.used.get(name, 0.0) + cpu_s
         self.seconds += at - self._at
         self._last, self._at = now, at

@@ -19,14 +19,14 @@ def timed(run: Callable[[], T], device: torch.device) -> tuple[T, float]:
     """What ``run`` returns, and its time (s): on a GPU the device's own, launches apart."""
     if device.type != "cuda":
         begin = time.perf_counter()
-        found = run()
-        return found, time.perf_counter() - begin
+        result = run()
+        return result, time.perf_counter() - begin
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     stream = torch.cuda.current_stream(device)
     torch.cuda.synchronize(device)
     torch.cuda._sleep(AHEAD)
     first.record(stream)
-    found = run()
+    result = run()
     last.record(stream)
     torch.cuda.synchronize(device)
-    return found, first.elapsed_time(last) / 1e3
+    return result, first.elapsed_time(last) / 1e3

@@ -32,9 +32,13 @@ class Edges:
         -1 where there is none. All int64 ``[n]``, on the CPU.
         """
         end = self._indptr[dst + 1]
-        found = self._first(self._indptr[dst], end, src) + nth
-        there = self._is(found, end, src)
-        at = found if self._places is None else self._places[found.clamp(max=len(self._places) - 1)]
+        position = self._first(self._indptr[dst], end, src) + nth
+        there = self._is(position, end, src)
+        at = (
+            position
+            if self._places is None
+            else self._places[position.clamp(max=len(self._places) - 1)]
+        )
         return torch.where(there, at, -1)
 
     def times(self, dst: Tensor, src: Tensor) -> Tensor:
@@ -42,28 +46,28 @@ class Edges:
         begin, end = self._indptr[dst], self._indptr[dst + 1]
         first = self._first(begin, end, src)
         last = first + self._is(first, end, src).long()
-        more = self._is(last, end, src).nonzero().squeeze(1)  # few edges lie beside an equal one
+        more = self._is(last, end, src).nonzero().squeeze(1)  # few edges are next to an equal one
         last[more] = self._first(last[more], end[more], src[more] + 1)
         if self._weighs is None:
             return last - first
-        found = last - first
-        owner = torch.arange(dst.numel()).repeat_interleave(found)
-        at = torch.arange(owner.numel()) + (first - (found.cumsum(0) - found))[owner]
-        return torch.zeros_like(found).index_add_(0, owner, self._weighs[at].long())
+        counts = last - first
+        owner = torch.arange(dst.numel()).repeat_interleave(counts)
+        at = torch.arange(owner.numel()) + (first - (counts.cumsum(0) - counts))[owner]
+        return torch.zeros_like(counts).index_add_(0, owner, self._weighs[at].long())
 
     def _first(self, low: Tensor, high: Tensor, least: Tensor) -> Tensor:
         """First place of ``[low, high)`` whose neighbour is ``least`` or more, else ``high``."""
-        found = low.clone()
+        at = low.clone()
         left = (low < high).nonzero().squeeze(1)
         low, high, least = low[left], high[left], least[left]
         while left.numel():  # most rows are short: they are done with soon
             middle = (low + high) // 2
             below = self._indices[middle] < least
             low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
-            found[left] = low
+            at[left] = low
             open_ = low < high
             left, low, high, least = left[open_], low[open_], high[open_], least[open_]
-        return found
+        return at
 
     def _is(self, at: Tensor, end: Tensor, src: Tensor) -> Tensor:
         """Whether the edge ``at``, below ``end``, is one to ``src``."""

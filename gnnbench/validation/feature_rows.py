@@ -1,8 +1,8 @@
-"""Feature rows held against the table, bit by bit, whatever device they lie on.
+"""Feature rows compared with the table, bit by bit, on any device.
 
 Rows are fetched from the table by torch on the host, by none of the operators that are looked at.
 Those of a GPU's are compared there, and fetched into locked buffers that take turns, so that a copy
-lies beside the next piece's fetch; comparing takes no more of its memory than a piece or two::
+overlaps the next piece's fetch; comparing takes no more of its memory than a piece or two::
 
     host    | fetch 1 | fetch 2 | fetch 3 ...
     link              | copy 1  | copy 2 ...
@@ -35,17 +35,17 @@ def same_rows(table: Tensor, ids: Tensor, rows: Tensor) -> bool:
     away, bits = on.type == "cuda", BITS[table.element_size()]
     some = max(PIECE // max(table[:1].nbytes, 1), 1)
     shape = (min(some, asked.numel()), *table.shape[1:])
-    held = [
+    buffers = [
         torch.empty(shape, dtype=table.dtype, pin_memory=away)
         for _ in range(BUFFERS if away else 1)
     ]
-    read = [torch.cuda.Event() for _ in held] if away else []
+    read = [torch.cuda.Event() for _ in buffers] if away else []
     wrong = torch.zeros((), dtype=torch.bool, device=on)
     for nth, (few, found) in enumerate(zip(asked.split(some), rows.split(some), strict=True)):
-        at = nth % len(held)
+        at = nth % len(buffers)
         if away:
             read[at].synchronize()  # one that was never recorded is over
-        wanted = held[at][: few.numel()]
+        wanted = buffers[at][: few.numel()]
         torch.index_select(table, 0, few, out=wanted)
         if not away:
             if not torch.equal(found.view(bits), wanted.view(bits)):

@@ -103,7 +103,7 @@ def check_against_reference(
     )
     fault = same_work(right, ours, frontier)
     if fault is not None:
-        raise Fault(f"held against the reference (first), {fault}")
+        raise Fault(f"compared with the reference (first), {fault}")
 
 
 def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:

@@ -29,7 +29,7 @@ TESTED = (WITHOUT, WITH, BY_WEIGHT)
 ROWS = 2048  # of a hop, drawn at random
 ROW_EDGES = 128  # of the graph that are looked at for them, as a mean
 LARGEST_ROW = 16  # times that mean, at least
-REMEMBERED = 1 << 18  # picks; later ones are held against these
+REMEMBERED = 1 << 18  # picks; later ones are compared with these
 # Rates: each is sharp for a sum of variance 40 / r^2.
 RATES = tuple(2.0**power for power in range(1, -14, -1))
 LARGEST = 500.0  # of a rate times a bound: its exponential is still a float64
@@ -40,7 +40,7 @@ SCORES = {  # neighbours are picked ...
     "id": "by their id",
     "weight": "by the weight of their edge otherwise than the law says",
     "again": "with regard to what was picked for the same node before",
-    "beside": "together with those beside them in the row",
+    "beside": "together with their neighbours in the row",
     "repeats": "more often or less often twice than independent picks are",
 }
 DRAWN = {  # what is counted to tell by how much: of scores the picks above the row's mean
@@ -50,7 +50,7 @@ DRAWN = {  # what is counted to tell by how much: of scores the picks above the 
     "id": "neighbours of higher id than others of their row",
     "weight": "edges of larger weight than others of their row",
     "again": "neighbours drawn before for the same node",
-    "beside": "pairs of edges beside each other in their row",
+    "beside": "pairs of edges next to each other in their row",
     "repeats": "pairs of one neighbour",
 }
 
@@ -192,8 +192,8 @@ class Inclusion:
             self._add(name, hop, rows.scored(score))
         known = self._known[rows.dst]
         if bool(known.any()):
-            found = rows.scored(self._before(rows).double())
-            self._add("again", hop, found.of(known))
+            statistic = rows.scored(self._before(rows).double())
+            self._add("again", hop, statistic.of(known))
         if self._law.name == WITHOUT:
             self._add("beside", hop, rows.beside())
         else:
@@ -228,7 +228,7 @@ class Inclusion:
 class _Rows:
     """Whole rows of the graph, each with what was picked of it.
 
-    Parallel edges cannot be told apart in what was picked: what is theirs is shared among them.
+    Picks of parallel edges cannot be distinguished, so their share is divided among them.
     ``owner``, ``nth``, ``position``, ``neighbour`` int64 ``[e]`` of the rows' edges: whose row,
     which of it, where in the graph, and which node; ``picked`` int64: couples of the picks.
     """
@@ -256,7 +256,7 @@ class _Rows:
         self._p = self._cells(self._chance)
         drawn = by * nodes + src.long()
         at = torch.searchsorted(keys, drawn).clamp_(max=keys.numel() - 1)
-        real = keys[at] == drawn  # one that is not is told elsewhere
+        real = keys[at] == drawn  # one that is not is reported elsewhere
         self._times = torch.bincount(at[real], minlength=keys.numel()).double()
         self.picked = dst[by] * nodes + src.long()
 
@@ -283,7 +283,7 @@ class _Rows:
         mean_of_cell = self._cells(self._chance * score) / self._p.clamp(min=1e-300)
         mean = self._of_cells(self._p * mean_of_cell)
         off = mean_of_cell - mean[self._row]
-        found = self._of_cells(self._times * off)
+        sums = self._of_cells(self._times * off)
         k, d = self._counts, self.degree.double()
         variance = k * self._of_cells(self._p * off * off)
         most = (
@@ -292,15 +292,15 @@ class _Rows:
             .scatter_reduce(0, self._row, torch.where(self._p > 0, off.abs(), 0.0), "amax")
         )
         above = (off > 0).double()
-        told = (self._of_cells(self._times * above), k * self._of_cells(self._p * above))
+        moments = (self._of_cells(self._times * above), k * self._of_cells(self._p * above))
         if self._without:
             variance, most = variance * (d - k) / (d - 1), torch.minimum(k, d - k) * most
         else:
             most = k * most
-        return Statistic(found, variance, most, *told, self.degree)
+        return Statistic(sums, variance, most, *moments, self.degree)
 
     def beside(self) -> Statistic:
-        """Pairs of picks that lie beside each other in the row, its ends being neighbours.
+        """Pairs of picks that are next to each other in the row, its ends being neighbours.
 
         Of k of d in a circle E = d p2 and E of the square = d p2 + 2 d p3 + d (d - 3) p4, where
         pj is the chance of j given places. Rows with parallel edges are left out.

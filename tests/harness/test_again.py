@@ -55,7 +55,7 @@ def test_what_a_reference_measured_alone_stands_while_its_partner_fails(launch, 
     again = launch("fake,fragile", options=options, more=AGAIN)
     assert by_system(again)["fake"] == by_system(first)["fake"]
     assert lives(again, "fake") == lives(first, "fake")
-    words = "fragile (crash), 1 of 1 comparisons, with fake beside, measured anew there: a ratio is"
+    words = "fragile (crash), 1 of 1 comparisons, with fake measured again as well: a ratio needs"
     assert any(words in note for note in observer.notes)
     flag.write_text("")
     last = launch("fake,fragile", options=options, more=AGAIN)

@@ -107,4 +107,4 @@ def test_a_definition_may_compare_two_others():
     (direct,) = [p for p in found.pairs if p.direct]
     assert (told(direct.reference), told(direct.system)) == ("b new", "b old")
     assert len(found.pairs) == 4
-    assert found.notes == ["'b env=none' beside 'b': no such cells were selected"]
+    assert found.notes == ["'b env=none' compared with 'b': no such cells were selected"]

@@ -1,4 +1,4 @@
-"""The advice held against what was measured: graphs that nobody used to make the model.
+"""Compare the advice with measurements, on graphs that were not used to make the model.
 
 ``python -m gnnbench.contrib.advisor.held_out write PROFILE FILE`` writes down, for every graph of
 a profile
@@ -38,9 +38,11 @@ Row = CellRow
 
 @dataclass(frozen=True)
 class Judged:
-    """Of one graph: ``advised_over`` and ``fastest_over`` are a choice's time over the reference's,
-    which ran beside it; None where it has no result. ``advised_s`` and ``expected_s`` are seconds
-    of an epoch as it was measured, which may be of fewer batches than the graph has.
+    """The result for one graph.
+
+    ``advised_over`` and ``fastest_over`` are a choice's time over that of the reference, which
+    alternated with it; None where it has no result. ``advised_s`` and ``expected_s`` are seconds of
+    an epoch as it was measured, which may be of fewer batches than the graph has.
 
     ``reason``: why there is nothing to be judged, or "".
     """
@@ -68,22 +70,22 @@ def write(profile: str, path: Path) -> JsonObject:
 
     if path.exists():
         raise UsageError(f"'{path}' is there already; what was written down is not written again")
-    found = {s.dataset: advise(s).plain() for s in settings(profile)}
-    told = {"profile": profile, "written": time.strftime(STAMP, time.gmtime()), "advice": found}
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    return told
+    advice = {s.dataset: advise(s).plain() for s in settings(profile)}
+    record = {"profile": profile, "written": time.strftime(STAMP, time.gmtime()), "advice": advice}
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return record
 
 
 def _written(path: Path) -> JsonObject:
     """What ``write`` has left there. Raises ``UsageError`` for anything else."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        told = None
-    whole = isinstance(told, dict) and {"written", "advice"} <= told.keys() and told["advice"]
+        record = None
+    whole = isinstance(record, dict) and {"written", "advice"} <= record.keys() and record["advice"]
     if not whole:
         raise UsageError(f"'{path}' holds no advice; give a file that 'write' has made, whole")
-    return told
+    return record
 
 
 def settings(profile: str) -> list[Setting]:
@@ -100,14 +102,14 @@ def settings(profile: str) -> list[Setting]:
             raise UsageError(f"'{EXPERIMENT}' has one {axis} in a profile, not {len(values)}")
         return values[0]
 
-    found = []
+    settings_of = []
     for dataset in asked.axis("dataset"):
         gib = None
         if one("device") == "cuda":
             graph = load_dataset(dataset, seed=one("seed"))
             size = graph.num_nodes * graph.feature_dim * graph.features.element_size()
             gib = one(f"{SYSTEM}.features.ratio") * size / 2**30
-        found.append(
+        settings_of.append(
             Setting(
                 dataset,
                 one("model"),
@@ -120,14 +122,14 @@ def settings(profile: str) -> list[Setting]:
                 gib,
             )
         )
-    return found
+    return settings_of
 
 
-def judge(told: JsonObject, rows: Sequence[Row], started: str) -> list[Judged]:
+def judge(record: JsonObject, rows: Sequence[Row], started: str) -> list[Judged]:
     """Every graph's advice by the rows of a run. Raises ``UsageError`` where the run is older."""
-    if started < told["written"]:
+    if started < record["written"]:
         raise UsageError("the run began before the advice was written down; measure again")
-    return [_judged(name, advice, rows) for name, advice in told["advice"].items()]
+    return [_judged(name, advice, rows) for name, advice in record["advice"].items()]
 
 
 def _judged(dataset: str, advice: JsonObject, rows: Sequence[Row]) -> Judged:
@@ -179,7 +181,7 @@ def _as_told(value: object) -> object:
 
 
 def passed(found: Sequence[Judged]) -> bool:
-    """Whether the advice held on all graphs, of ``GRAPHS`` or more on all but ``SPARED``."""
+    """Whether the advice was good on all graphs, of ``GRAPHS`` or more on all but ``SPARED``."""
     spared = SPARED if len(found) >= GRAPHS else 0
     return bool(found) and sum(one.ok for one in found) >= len(found) - spared
 
@@ -188,19 +190,19 @@ def lines(found: Sequence[Judged]) -> list[str]:
     """A line a graph, and what they come to."""
     from gnnbench.core.units import seconds, times
 
-    told = []
+    lines = []
     for one in found:
         if one.reason or not (one.advised_s and one.advised_over and one.fastest_over):
-            told.append(f"{one.dataset}: not judged: {one.reason or 'no result'}")
+            lines.append(f"{one.dataset}: not judged: {one.reason or 'no result'}")
             continue
         settings = " ".join(f"{path}={value}" for path, value in one.advised.items())
-        told.append(
+        lines.append(
             f"{one.dataset}: {times(one.advised_over / one.fastest_over)} of the fastest; expected"
             f" {seconds(one.expected_s)}, took {seconds(one.advised_s)}; {settings}"
         )
     near = sum(one.ok for one in found)
-    told.append(f"within {WITHIN - 1:.0%} of the fastest on {near} of {len(found)} graphs")
-    return told
+    lines.append(f"within {WITHIN - 1:.0%} of the fastest on {near} of {len(found)} graphs")
+    return lines
 
 
 def main(words: Sequence[str]) -> int:
@@ -214,9 +216,9 @@ def main(words: Sequence[str]) -> int:
             from gnnbench.schema.reader import read
 
             run = read(Path(folder))
-            found = judge(_written(Path(file)), run.cells, run.record["started"])
-            print("\n".join(lines(found)))
-            return EXIT_OK if passed(found) else EXIT_REGRESSION
+            judged = judge(_written(Path(file)), run.cells, run.record["started"])
+            print("\n".join(lines(judged)))
+            return EXIT_OK if passed(judged) else EXIT_REGRESSION
     raise UsageError("give write PROFILE FILE, or judge FILE RUN")
 
 

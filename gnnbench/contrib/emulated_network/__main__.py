@@ -63,8 +63,8 @@ def copy(
     """Make a network, copy from the first machine to the second and back, and remove it."""
     with network.made(Network(machines, rate, delay, name)) as there:
         for sender, receiver in ((0, 1), (1, 0)):
-            found = link.measured(there, seconds, sender, receiver)
-            print(f"{sender + 1} to {receiver + 1}: {found:.3f} Gbit/s of {rate:g}")
+            rates = link.measured(there, seconds, sender, receiver)
+            print(f"{sender + 1} to {receiver + 1}: {rates:.3f} Gbit/s of {rate:g}")
 
 
 @app.command(
@@ -106,7 +106,7 @@ def compare(
     batch_size: Annotated[int, typer.Option(help="Of each rank.")] = 1000,
     hidden: Annotated[int, typer.Option(help="Width of hidden layers.")] = 256,
     seed: Annotated[int, typer.Option(help="Of partitions, draws, order and weights.")] = 0,
-    peer: Annotated[bool, typer.Option(help="DistDGL beside.")] = True,
+    peer: Annotated[bool, typer.Option(help="Also measure DistDGL.")] = True,
     out: Annotated[
         Path, typer.Option(help="A folder that holds no run, or with --resume this one.")
     ] = Path("results/machines"),

@@ -122,8 +122,8 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
                 journal.append(line)
             _write(out, turns, rows)
     _write(out, turns, rows)
-    told = work(read_journal(out / "samples.jsonl"), what.fanouts)
-    record |= {"finished": True, "ended": _stamp(), "work": told}
+    totals = work(read_journal(out / "samples.jsonl"), what.fanouts)
+    record |= {"finished": True, "ended": _stamp(), "work": totals}
     write_json(out / "run.json", record)
     if not failed_lives(out):
         shutil.rmtree(parts, ignore_errors=True)
@@ -173,7 +173,7 @@ def _begun(out: Path, record: Row) -> list[Row]:
 
 
 def _keep(journal: Path, lives: Collection[tuple[object, ...]]) -> None:
-    """Leave those lines in a journal that are of ``lives``: others are told again."""
+    """Leave those lines in a journal that are of ``lives``: others are measured again."""
     lines = [line for line in read_journal(journal) if key_of_line(line) in lives]
     write_text(journal, "".join(json.dumps(line) + "\n" for line in lines))
 
@@ -249,7 +249,7 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
     By number of machines: means over batches of all ranks, and DistDGL's less gnnbench's in parts
     of it with Welch's 95 % interval. Epochs of gnnbench that draw the same are taken once.
     """
-    found: dict[int, dict[str, dict[str, list[float]]]] = {}
+    times: dict[int, dict[str, dict[str, list[float]]]] = {}
     taken: set[tuple[object, ...]] = set()
     for line in lines:
         key: tuple[object, ...] = tuple(line[k] for k in ("machines", "system", "epoch", "rank"))
@@ -262,11 +262,11 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
         ):
             continue
         taken.add(key)
-        own = found.setdefault(line["machines"], {}).setdefault(line["system"], {})
+        own = times.setdefault(line["machines"], {}).setdefault(line["system"], {})
         for name in ("edges", "nodes"):
             own.setdefault(name, []).extend(line[name][:-1])  # the last batch may be smaller
     rows = []
-    for count, systems in sorted(found.items()):
+    for count, systems in sorted(times.items()):
         if not {"hybrid", THEIRS} <= systems.keys():
             continue
         for name in ("edges", "nodes"):
@@ -285,7 +285,7 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
 
 
 def _record(what: Comparison) -> Row:
-    found = machine.record()
+    machine_record = machine.record()
     return {
         "experiment": {
             "name": "machines",
@@ -295,8 +295,8 @@ def _record(what: Comparison) -> Row:
         "definition": asdict(what),
         "revision": machine.revision(),
         "versions": machine.versions(),
-        "machine": found,
-        "machine_id": machine.fingerprint(found),
+        "machine": machine_record,
+        "machine_id": machine.fingerprint(machine_record),
         "load_before": machine.load(),
         "started": _stamp(),
         "finished": False,
@@ -315,8 +315,8 @@ def _command(what: Comparison) -> str:
         elif entry.name == "peer":
             words.append("--no-peer")
         else:
-            told = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            words.append(f"--{entry.name.replace('_', '-')} {told}")
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            words.append(f"--{entry.name.replace('_', '-')} {text}")
     return " ".join(words)
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PORT = 30050
 NAME = "graph"
-OWNERS = "owners.npy"  # beside DGL's own files: the part of each node, int64 [num_nodes]
+OWNERS = "owners.npy"  # next to DGL's own files: the part of each node, int64 [num_nodes]
 _TIMEOUT_S = 45.0
 _LEFT_S = 20.0  # how long a server may take to end once its trainers have
 Row = JsonObject
@@ -191,8 +191,8 @@ def train(plan: Plan) -> list[Row]:
     asked = _count_requests()
     rows = []
     for place, (system, number) in enumerate(plan.epochs):
-        found = _epoch(plan.steps(number), graph, loader, model, optimizer, asked)
-        rows.append({"place": place, "system": system, "epoch": number, **found})
+        epoch_row = _epoch(plan.steps(number), graph, loader, model, optimizer, asked)
+        rows.append({"place": place, "system": system, "epoch": number, **epoch_row})
     dist.barrier()
     return rows
 
@@ -263,13 +263,13 @@ def _timed(
     while not most or taken < most:
         begun = time.perf_counter()
         try:
-            found = next(batches)
+            batch = next(batches)
         except StopIteration:
             return
         finally:
             seconds["sample"] += time.perf_counter() - begun
         taken += 1
-        yield found[1], found[0], found[2]
+        yield batch[1], batch[0], batch[2]
 
 
 def _sage(width: int, hidden: int, classes: int, layers: int) -> Module:

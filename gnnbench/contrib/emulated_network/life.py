@@ -102,14 +102,14 @@ def live(turn: Turn, folder: Path) -> tuple[list[Row], list[Row]]:
             )
             taken = time.monotonic() - begun
             others = (machine.busy_seconds() - busy - (_own_seconds() - own)) / taken
-        told = [row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))]
+        reports = [row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))]
     except CellsFailedError as error:
         status = error.status if isinstance(error, start.LifeFailedError) else "crash"
         failed = {**common, "status": status, "reason": str(error)}
         systems = dict.fromkeys(system for system, _ in plan.epochs)
         return [{**failed, "system": system} for system in systems], []
-    rows = rows_of({**common, "others_cores": max(0.0, others), "status": OK}, told)
-    return rows, [{**turn.setting, "first": turn.first, **row} for row in told]
+    rows = rows_of({**common, "others_cores": max(0.0, others), "status": OK}, reports)
+    return rows, [{**turn.setting, "first": turn.first, **row} for row in reports]
 
 
 def _common(turn: Turn) -> Row:
@@ -129,15 +129,15 @@ def _common(turn: Turn) -> Row:
     }
 
 
-def rows_of(common: Row, told: Sequence[Row]) -> list[Row]:
-    """Rows of ``machines.csv`` of a life's epochs, as the ranks told of them."""
+def rows_of(common: Row, reports: Sequence[Row]) -> list[Row]:
+    """Rows of ``machines.csv`` of a trial's epochs, as the ranks report them."""
     columns = {c.name for c in MACHINES}
-    vanilla = {r["epoch"]: r["losses"] for r in told if r["system"] == "vanilla"}
-    last = max(r["epoch"] for r in told)
+    vanilla = {r["epoch"]: r["losses"] for r in reports if r["system"] == "vanilla"}
+    last = max(r["epoch"] for r in reports)
     rows = []
-    for row in told:
+    for row in reports:
         losses = row["losses"]
-        beside = vanilla.get(row["epoch"]) if row["system"] != "vanilla" else None
+        vanilla_losses = vanilla.get(row["epoch"]) if row["system"] != "vanilla" else None
         rows.append(
             {
                 **common,
@@ -149,7 +149,7 @@ def rows_of(common: Row, told: Sequence[Row]) -> list[Row]:
                 "input_nodes": sum(row["nodes"]),
                 "first_loss": losses[0],
                 "last_loss": losses[-1],
-                "loss_gap": _gap(losses, beside) if beside else None,
+                "loss_gap": _gap(losses, vanilla_losses) if vanilla_losses else None,
             }
         )
     return rows
@@ -161,5 +161,5 @@ def _gap(losses: Sequence[float], others: Sequence[float]) -> float:
 
 def _own_seconds() -> float:
     """CPU time of this process and of those below it that have ended."""
-    told = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(r.ru_utime + r.ru_stime for r in told)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(r.ru_utime + r.ru_stime for r in usages)

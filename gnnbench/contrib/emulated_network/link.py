@@ -32,8 +32,8 @@ def measured(network: Network, seconds: float = 1.0, sender: int = 0, receiver: 
         commands[receiver] = _words("receive", str(count), str(out))
         logs: list[Path | None] = [Path(folder) / f"{i}.log" for i in range(network.machines)]
         start.run(network, commands, logs, limit=60 + 20 * seconds)
-        found: float = json.loads(out.read_text())
-    return found
+        rate: float = json.loads(out.read_text())
+    return rate
 
 
 def _words(*arguments: str) -> list[str]:

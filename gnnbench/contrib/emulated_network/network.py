@@ -92,12 +92,12 @@ def remove(name: str = NAME) -> int:
     """
     _check_name(name)
     need()
-    found = namespaces(name)
-    end_all(found)
-    for namespace in found:
+    existing = namespaces(name)
+    end_all(existing)
+    for namespace in existing:
         with suppress(UsageError):  # another process removes the same network
             _ip("netns", "del", namespace)
-    return len(found)
+    return len(existing)
 
 
 @contextmanager
@@ -110,9 +110,9 @@ def made(network: Network) -> Iterator[Network]:
 
 def namespaces(name: str = NAME) -> list[str]:
     """The namespaces of a network that are there."""
-    told = _ip("netns", "list").splitlines()
+    lines = _ip("netns", "list").splitlines()
     own = re.compile(rf"{re.escape(name)}-(\d+|switch)")
-    return [line.split()[0] for line in told if line and own.fullmatch(line.split()[0])]
+    return [line.split()[0] for line in lines if line and own.fullmatch(line.split()[0])]
 
 
 def processes(namespace: str) -> list[int]:
@@ -162,8 +162,8 @@ def counters(namespace: str = "") -> tuple[int, int]:
     """
     base = f"/sys/class/net/{INTERFACE}/statistics"
     words = ["cat", f"{base}/tx_bytes", f"{base}/rx_bytes"]
-    told = _run(["ip", "netns", "exec", namespace, *words] if namespace else words)
-    sent, received = map(int, told.split())
+    counts = _run(["ip", "netns", "exec", namespace, *words] if namespace else words)
+    sent, received = map(int, counts.split())
     return sent, received
 
 
@@ -205,14 +205,14 @@ def _shape(network: Network, namespace: str, interface: str) -> None:
 
 
 def _address(namespace: str) -> str:
-    told = _ip("-n", namespace, "-br", "-4", "addr", "show", "dev", INTERFACE).split()
-    return told[2].partition("/")[0] if len(told) > 2 else ""
+    fields = _ip("-n", namespace, "-br", "-4", "addr", "show", "dev", INTERFACE).split()
+    return fields[2].partition("/")[0] if len(fields) > 2 else ""
 
 
 def _shaping(namespace: str) -> str:
-    told = _run(["tc", "-n", namespace, "qdisc", "show", "dev", INTERFACE])
-    rate = re.search(r"\brate (\S+)", told)
-    delay = re.search(r"\bdelay (\S+)", told)
+    settings = _run(["tc", "-n", namespace, "qdisc", "show", "dev", INTERFACE])
+    rate = re.search(r"\brate (\S+)", settings)
+    delay = re.search(r"\bdelay (\S+)", settings)
     return ", ".join([rate[1] if rate else "not shaped", *([f"{delay[1]} later"] if delay else [])])
 
 
@@ -279,7 +279,7 @@ class _Taken:
             if self.ours and not self._kept:
                 remove(self._name)
         finally:
-            _, self.told = self._shell.communicate("done\n" if self.ours else None)
+            _, self.answer = self._shell.communicate("done\n" if self.ours else None)
 
 
 # The shell itself makes the first namespace, which of several makers one can alone, and removes the
@@ -308,7 +308,7 @@ def _taken(name: str) -> Iterator[_Taken]:
         if taken is not None:
             taken.end()
             if not (existing := namespaces(name)):
-                why = taken.told.strip() or "no reason given"
+                why = taken.answer.strip() or "no reason given"
                 raise UsageError(
                     f"no namespace can be made ({why}); it takes a kernel with network namespaces"
                 )

@@ -43,6 +43,6 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Plan:
         """What :meth:`write` wrote."""
-        found: JsonObject = json.loads(path.read_text(encoding="utf-8"))
-        found["epochs"] = [(system, number) for system, number in found["epochs"]]
-        return cls(**found)
+        content: JsonObject = json.loads(path.read_text(encoding="utf-8"))
+        content["epochs"] = [(system, number) for system, number in content["epochs"]]
+        return cls(**content)

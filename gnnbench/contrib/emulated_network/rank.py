@@ -60,18 +60,18 @@ class _Timed:
 
     def sample(self, seeds: Tensor, epoch: int = 0, batch: int = 0) -> MiniBatch:
         begun = time.perf_counter()
-        found = self._sampler.sample(seeds, epoch=epoch, batch=batch)
+        batch_blocks = self._sampler.sample(seeds, epoch=epoch, batch=batch)
         self.seconds["sample"] += time.perf_counter() - begun
-        self.edges.append(found.sizes().num_edges)
-        self.nodes.append(found.input_nodes.numel())
+        self.edges.append(batch_blocks.sizes().num_edges)
+        self.nodes.append(batch_blocks.input_nodes.numel())
         self.seeds += seeds.numel()
-        return found
+        return batch_blocks
 
     def rows(self, nodes: Tensor) -> Tensor:
         begun = time.perf_counter()
-        found = self._features.rows(nodes)
+        rows = self._features.rows(nodes)
         self.seconds["features"] += time.perf_counter() - begun
-        return found
+        return rows
 
 
 class _Few(Trainer):
@@ -80,8 +80,8 @@ class _Few(Trainer):
     most = 0
 
     def batches(self, epoch: int) -> list[Tensor]:
-        found = super().batches(epoch)
-        return found[: self.most] if self.most else found
+        batches = super().batches(epoch)
+        return batches[: self.most] if self.most else batches
 
 
 def live(plan: Plan) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A comparison's tables on the terminal, and its figure beside it."""
+"""A comparison's tables on the terminal, and its figure."""
 
 from __future__ import annotations
 

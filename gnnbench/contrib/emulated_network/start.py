@@ -45,12 +45,12 @@ def filled(words: Sequence[str], network: Network, rank: int) -> list[str]:
         "{first}": network.addresses[0],
         "{address}": network.addresses[rank],
     }
-    found = []
+    processes = []
     for word in words:
         for mark, value in known.items():
             word = word.replace(mark, value)
-        found.append(word)
-    return found
+        processes.append(word)
+    return processes
 
 
 class LifeFailedError(CellsFailedError):
@@ -136,13 +136,13 @@ class _Vigil:
     def look(self) -> str:
         """Who hangs, or ""."""
         silence, now = process_activity.SILENCE_S, time.monotonic()
-        found: dict[int, tuple[int, Stillness]] = {}
+        states: dict[int, tuple[int, Stillness]] = {}
         for machine, pid in enumerate(self._first):
             for each in _family(pid):
-                found[each] = self._known.get(each) or (machine, Stillness(each))
-        self._known = found
+                states[each] = self._known.get(each) or (machine, Stillness(each))
+        self._known = states
         still = []
-        for machine, one in found.values():
+        for machine, one in states.values():
             idle, stopped = one.look()
             if stopped > silence:
                 return f"a process of machine {machine + 1} was stopped for {silence:g} s"
@@ -169,8 +169,8 @@ def _family(pid: int) -> list[int]:
 
 def _failed(rank: int, code: int, log: Path | None) -> str:
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit status {code}"
-    told = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log else []
-    last = f" ({told[-1]})" if told else ""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log else []
+    last = f" ({lines[-1]})" if lines else ""
     return f"machine {rank + 1} ended {how}{last}; all others were ended"
 
 
@@ -178,10 +178,10 @@ def alone(words: Sequence[str]) -> str:
     """What a program says that runs by itself, on no machine. Raises ``CellsFailedError``."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = (done.stdout + done.stderr).strip().splitlines()
+        lines = (done.stdout + done.stderr).strip().splitlines()
         raise CellsFailedError(
             f"'{' '.join(words)}' ended with exit status {done.returncode}"
-            f" ({told[-1] if told else 'nothing said'})"
+            f" ({lines[-1] if lines else 'nothing said'})"
         )
     return done.stdout
 

@@ -36,11 +36,11 @@ class CopyCeiling:
         by all cores, as torch copies and, with the native library, as our gather does consecutive
         rows, whichever took less. What was kept from an earlier batch is not copied.
         """
-        found: list[list[str | float]] = []
+        rates: list[list[str | float]] = []
         for where, size in served.items():
             if size and (way := self._way(where)) is not None:
-                found.append(["features", COPY_TIME.name, where, way(size, batches)])
-        return found
+                rates.append(["features", COPY_TIME.name, where, way(size, batches)])
+        return rates
 
     def _way(self, where: str) -> Callable[[int, int], float] | None:
         if self._device.type == "cpu":

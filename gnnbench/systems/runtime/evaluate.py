@@ -90,12 +90,12 @@ class Evaluator:
         with torch.no_grad():
             values = self._over_all(trainer) if self._all else self._over_samples(trainer)
         right = values == self._job.graph.labels[self._nodes]
-        found: dict[str, float] = {}
+        accuracies: dict[str, float] = {}
         sizes = [nodes.numel() for nodes in self._splits.values()]
         for name, part in zip(self._splits, right.split(sizes), strict=True):
-            found[f"{name}_nodes"] = part.numel()
-            found[f"{name}_accuracy"] = float(part.double().mean())
-        return found
+            accuracies[f"{name}_nodes"] = part.numel()
+            accuracies[f"{name}_accuracy"] = float(part.double().mean())
+        return accuracies
 
     def _over_samples(self, trainer: ModelTrainer) -> Tensor:
         """Classes answered, int64 ``[nodes]``."""

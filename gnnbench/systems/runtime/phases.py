@@ -34,7 +34,7 @@ def probe(
     ``look`` is shown each batch and its seeds, outside the clock. Of batches that are drawn ahead
     together each loads for the mean of them. A short last batch is left out.
     """
-    found: dict[str, list[float]] = {phase: [] for phase in phases(until)}
+    times: dict[str, list[float]] = {phase: [] for phase in phases(until)}
     for epoch, batches in epochs:
         if stages.store is not None:
             stages.store.forget()
@@ -53,7 +53,7 @@ def probe(
 
                 batch, spent = timed(draw, device)
                 look(batch, seeds)
-                found["sample"].append(spent)
+                times["sample"].append(spent)
                 drawn.append(batch)
             if stages.store is None:
                 continue
@@ -67,9 +67,9 @@ def probe(
                 if stages.trainer is None:
                     continue
                 _, spent = timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
-                found["compute"].append(spent)
-            found["memory_io"] += [fetching / len(drawn)] * len(drawn)
-    return found
+                times["compute"].append(spent)
+            times["memory_io"] += [fetching / len(drawn)] * len(drawn)
+    return times
 
 
 def probe_system(system: BuiltSystem, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:

@@ -108,9 +108,11 @@ def _whole_calls(
             # What the sampler holds from one batch to the next counts: tables, buffers.
             allocated = before - _others_bytes(look, seeds, before)
             extra.append(peak - before + allocated - size)
-        found = drawn.sizes()
-        counted.append((found.num_nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
-        del drawn, found  # the next batch's peak is its own
+        batch_sizes = drawn.sizes()
+        counted.append(
+            (batch_sizes.num_nodes, [(dst.numel(), edges) for dst, edges in batch_sizes.hops])
+        )
+        del drawn, batch_sizes  # the next batch's peak is its own
     hops: list[StageRow] = [
         {
             "nodes": round(_median(by_hop[hop][0] for _, by_hop in counted)),
@@ -187,8 +189,8 @@ def _stages(
 
 def _summed(marks: Iterable[Mark]) -> dict[tuple[str, int], tuple[float, float]]:
     """Host and device seconds of a batch by (stage, hop), in the order of the first marks."""
-    found: dict[tuple[str, int], tuple[float, float]] = {}
+    times: dict[tuple[str, int], tuple[float, float]] = {}
     for m in marks:
-        host_s, device_s = found.get((m.stage, m.hop), (0.0, 0.0))
-        found[m.stage, m.hop] = (host_s + m.host_s, device_s + m.device_s)
-    return found
+        host_s, device_s = times.get((m.stage, m.hop), (0.0, 0.0))
+        times[m.stage, m.hop] = (host_s + m.host_s, device_s + m.device_s)
+    return times
