@@ -6,19 +6,18 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 from environments import install, make_environment
 
 from gnnbench.config import experiment
+from gnnbench.core import registry
 from gnnbench.core.bootstrap import PACKAGE, bootstrap
 from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.harness import folder, remote_answers
 from gnnbench.harness.remote_environment import open_environments
 
-ROOT = Path(__file__).parents[2]
 ENTRY = "[gnnbench.systems]\nmine = mine_gnn:RECIPE\n[gnnbench.samplers]\nmine = mine_gnn:Mine\n"
 # The newer version draws every batch twice: the same edges, later.
 MINE = """\
@@ -70,27 +69,33 @@ def old(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cli(tmp_path_factory):
-    """The command line where version 2 is installed: (exit code, output, errors)."""
+def new(tmp_path_factory):
+    """A folder with version 2 of the package."""
     site = tmp_path_factory.mktemp("new") / "site"
     install(site, "mine-gnn", "2.0", "mine_gnn", MINE.format(times=2), ENTRY)
-    paths = [str(site), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    store = tmp_path_factory.mktemp("store")
+    return site
 
-    def gnnbench(cwd, *words):
-        done = subprocess.run(
-            [sys.executable, "-m", "gnnbench.cli", *words], cwd=cwd, text=True,
-            capture_output=True, timeout=240, check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-                 "GNNBENCH_DATA": str(store)},
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
 
-    return gnnbench
+@pytest.fixture
+def cli(new, said, monkeypatch):
+    """The command line where version 2 is installed: (exit code, output, errors)."""
+
+    def forget():
+        registry.entries.cache_clear()
+        registry._installed.cache_clear()
+        sys.modules.pop("mine_gnn", None)
+
+    paths = [str(new), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.syspath_prepend(str(new))
+    forget()
+    yield said
+    monkeypatch.undo()
+    forget()
 
 
 def test_two_versions_of_a_package_are_a_couple_with_pairs(old, cli, tmp_path):
-    code, out, err = cli(tmp_path, *RUN, "--env", f"old={old}", "--json")
+    code, out, err = cli(*RUN, "--env", f"old={old}", "--json")
     assert code == 0, err
     told = json.loads(out)
     here, there = told["cells"]
@@ -157,7 +162,7 @@ def test_what_is_missing_in_one_environment_runs_in_the_other(old, cli, tmp_path
     entries.write_text(ENTRY.replace("[gnnbench.sa", "older = mine_gnn:RECIPE\n[gnnbench.sa"))
     try:
         code, out, err = cli(
-            tmp_path, *RUN, "--systems", "older,dgl", "--env", f"old={old}", "--dry-run", "--json",
+            *RUN, "--systems", "older,dgl", "--env", f"old={old}", "--dry-run", "--json",
         )  # fmt: skip
     finally:
         entries.write_text(ENTRY)
