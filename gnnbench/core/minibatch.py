@@ -9,22 +9,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from typing_extensions import TypeVar
 
 from gnnbench.core.errors import UsageError
 
 Ids = npt.NDArray[np.int64]
 
 
-# What the fields of a block are: tensors, or the slices of a buffer that will hold them.
-T = TypeVar("T", default=Tensor)
-U = TypeVar("U", default=Tensor)
+# The fields of a block: tensors, or slices of a buffer that will contain them.
+if TYPE_CHECKING:  # Python has defaults of type variables from 3.13 on
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Tensor)
+    U = TypeVar("U", default=Tensor)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    U = TypeVar("U")
 
 
 @dataclass(frozen=True)

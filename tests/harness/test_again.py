@@ -75,7 +75,7 @@ def test_the_dry_run_of_only_failed_is_what_it_will_measure(launch, tmp_path, mo
     plan = found.of(seen[0].plan)
     assert [c.system for c in plan.cells] == ["fake", "crash"] and len(plan.pairs) == 1
     assert plan.notes[-1] == found.note and first.folder.name in found.note
-    assert "crash (crash), 1 of 2 comparisons, with fake beside" in found.note
+    assert "crash (crash), 1 of 2 comparisons, with fake measured again" in found.note
 
 
 def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_path):

@@ -77,7 +77,7 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
         "machine.source_digest = lambda native=True: 'same'\n"
         "from gnnbench.cli import main; main()\n"
     )
-    words = (*RUN[:-1], "3", "--systems", "fake,slow,waits", "-o", f'waits.flag="{flag}"')
+    words = (*RUN[:-1], "2", "--systems", "fake,slow,waits", "-o", f'waits.flag="{flag}"')
 
     def begin(*more):
         return subprocess.Popen(
@@ -99,13 +99,13 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
         pytest.fail("the worker outlived its parent")
     (folder,) = (tmp_path / "results" / "breakdown").iterdir()
     kept = (folder / "samples.jsonl").read_bytes()
-    assert kept.count(b"\n") >= 20  # three pairs of the first comparison, and more
+    assert kept.count(b"\n") >= 12  # two pairs of the first comparison, and more
     process = begin("--resume", "--json")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    found = json.loads(out)
-    assert {c["system"]: c["pairs"] for c in found["cells"] if c["system"] != "fake"} == {
-        "slow": 3, "waits": 3,
+    report = json.loads(out)
+    assert {c["system"]: c["pairs"] for c in report["cells"] if c["system"] != "fake"} == {
+        "slow": 2, "waits": 2,
     }  # fmt: skip
     assert (folder / "samples.jsonl").read_bytes().startswith(kept)
 
