@@ -186,7 +186,7 @@ def test_a_spinning_worker_makes_rows_doubtful(launch):
 
 
 def test_pairs_in_doubt_are_repeated_twice_and_the_ratio_has_no_verdict(launch, observer):
-    outcome = launch("fake,spin", repeats=5, options=("speed=0.1", "warmup_epochs=0"))
+    outcome = launch("fake,spin", repeats=3, options=("speed=0.1", "warmup_epochs=0"))
     rows = by_system(outcome)
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
     assert rows["spin"]["ratio"] > 0 and rows["spin"]["verdict"] == ""
@@ -194,8 +194,8 @@ def test_pairs_in_doubt_are_repeated_twice_and_the_ratio_has_no_verdict(launch, 
     assert rows["spin"]["reason"].startswith("the worker of 'spin' used")
     assert "so there is no verdict; run again on a quiet machine" in rows["spin"]["reason"]
     void = {s["life"] for s in samples(outcome) if s["void"]}
-    # All five pairs that were planned. On a busy machine a worker may spin too little to be seen.
-    assert 1 <= len(void) <= 2 and rows["spin"]["pairs"] == rows["spin"]["lives"] == 5
+    # All three pairs that were planned. On a busy machine a worker may spin too little to be seen.
+    assert 1 <= len(void) <= 2 and rows["spin"]["pairs"] == rows["spin"]["lives"] == 3
     assert rows["spin"]["stopped"] in ("precise", "pairs", "called", "budget", "doubt")
     assert sum("is void" in n for n in observer.notes) == len(void)
 
