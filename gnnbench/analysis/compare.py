@@ -185,7 +185,7 @@ def _compare_cell(
     if not reason:
         verdict = NOT_JUDGED
         reason = _unusable_ratio(a, b, len(logs_a), len(logs_b))
-        reason = reason or _other_conditions(a, b, run_a, run_b)
+        reason = reason or other_conditions(a, b, run_a, run_b)
     if not reason:
         change = welch(logs_a, logs_b)
         verdict, ratio = Rule(margin=margin).classify(change), exponential(change)
@@ -275,7 +275,7 @@ def package_versions(row: CellRow, run: Run) -> dict[str, str]:
     return versions
 
 
-def _other_conditions(a: CellRow, b: CellRow, run_a: Run, run_b: Run) -> str:
+def other_conditions(a: CellRow, b: CellRow, run_a: Run, run_b: Run) -> str:
     """Why pairs of two runs cannot be pooled, or "". A value that is not recorded is no reason."""
     cards = gpu(a, run_a), gpu(b, run_b)
     if all(cards) and cards[0] != cards[1]:

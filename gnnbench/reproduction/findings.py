@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from gnnbench.analysis.compare import other_conditions
 from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint
 from gnnbench.reproduction.claim_rows import difference_from_paper, doubt_of, measured_rows
 from gnnbench.reproduction.evidence import RunEvidence
@@ -29,7 +30,7 @@ class Finding:
 
     ``label`` names the cells, ``expected`` is the claimed range, ``point_index`` counts the
     claim's points. A number computed by a formula has no ``evidence``. ``is_time``: it is a ratio
-    of times, so that the suite's own rule says what is faster.
+    of times, so that the suite's own rule says what is faster. ``doubt``: why it is unreliable.
     """
 
     label: str
@@ -42,6 +43,7 @@ class Finding:
     group: CellGroup | None = None
     point_index: int = 0
     is_time: bool = False
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,10 @@ def computed_findings(claim: Claim, point: ClaimPoint) -> list[Finding]:
 def measured_findings(
     claim: Claim, point: ClaimPoint, runs: Sequence[RunEvidence]
 ) -> list[Finding]:
-    """All numbers of a point, runs in order: a later run on the same machine replaces an earlier.
+    """All numbers of a point, runs in order.
 
+    Ratios of times that several runs of a machine measured are pooled, so that repeating a run
+    until a claim holds does not help. Other numbers of a later run replace those of an earlier.
     Where some rows have the paper's setting, the others are left out.
     """
     findings: list[Finding] = []
@@ -76,8 +80,14 @@ def measured_findings(
             for number in _estimates(claim, point, evidence)
             if number.estimate.n or (number.doubt and point.measure in TIME_MEASURES)
         ]
-        earlier = [f for f in findings if not any(_replaces(new, f, point) for new in own)]
-        findings = earlier + own
+        for place, new in enumerate(own):
+            for same in [f for f in findings if _replaces(new, f, point)]:
+                findings = [f for f in findings if f is not same]
+                if new.is_time and _poolable(new, same):
+                    own[place] = new = _judged_again(
+                        claim, new, pooled(same.estimate, new.estimate)
+                    )
+        findings += own
     as_printed = [f for f in findings if not any(difference_from_paper(point, r) for r in f.rows)]
     return as_printed or findings
 
@@ -93,6 +103,44 @@ def _replaces(later: Finding, earlier: Finding, point: ClaimPoint) -> bool:
     if earlier.group is None or later.group is None:
         return False
     return equal(earlier.group, later.group, {"max_batches", *filter(None, [point.over])})
+
+
+def _poolable(later: Finding, earlier: Finding) -> bool:
+    """Whether both have an interval and the same cells, package versions and GPU model."""
+    if later.evidence is None or earlier.evidence is None or later.doubt or earlier.doubt:
+        return False
+    if later.group is None or not all(f.estimate.low > 0 for f in (later, earlier)):
+        return False
+    if [r["id"] for r in earlier.rows] != [r["id"] for r in later.rows]:
+        return False
+    return not any(
+        other_conditions(a, b, earlier.evidence.run, later.evidence.run)
+        for a, b in zip(earlier.rows, later.rows, strict=True)
+    )
+
+
+def _judged_again(claim: Claim, finding: Finding, estimate: Estimate) -> Finding:
+    """The finding with another estimate."""
+    verdict, reason = judge_interval(
+        estimate, finding.expected, claim.shape_bounds, is_time=finding.is_time
+    )
+    return replace(finding, estimate=estimate, verdict=verdict, reason=reason)
+
+
+def pooled(one: Estimate, other: Estimate) -> Estimate:
+    """Pool two ratios of times: geometric mean, weighted by pairs.
+
+    Where the two differ by more than their intervals explain, the interval contains both values.
+    """
+    n = one.n + other.n
+    shares = one.n / n, other.n / n
+    logs = [math.log(e.value) for e in (one, other)]
+    halves = [math.log(e.high / e.low) / 2 for e in (one, other)]
+    middle = sum(s * v for s, v in zip(shares, logs, strict=True))
+    half = math.hypot(*(s * h for s, h in zip(shares, halves, strict=True)))
+    if abs(logs[0] - logs[1]) > math.hypot(*halves):
+        half = max(half, *(abs(v - middle) for v in logs))
+    return Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half), n)
 
 
 def group_label(point: ClaimPoint, rows: Sequence[CellRow], evidence: RunEvidence) -> str:
@@ -159,5 +207,5 @@ def _finding(
     )
     return Finding(
         label, number.estimate, expected, verdict, reason, evidence, number.rows, number.group,
-        is_time=is_time,
+        is_time=is_time, doubt=number.doubt,
     )  # fmt: skip

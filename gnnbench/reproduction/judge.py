@@ -36,7 +36,8 @@ class ClaimVerdict:
 def judge(claims: Iterable[Claim], runs: Sequence[RunEvidence]) -> list[ClaimVerdict]:
     """Judge claims by runs, ordered from the oldest.
 
-    Of a cell measured twice on a machine the later measurement counts.
+    Ratios of times of a cell that was measured twice on a machine are pooled; of its other numbers
+    the later ones count.
     """
     return [_judge(claim, runs) for claim in claims]
 

@@ -6,6 +6,9 @@ import pytest
 from written_runs import cached, cell, claim, epochs, metric, timed, verdict_of, write_run
 
 from gnnbench.reproduction.claim import papers
+from gnnbench.reproduction.combine import simultaneous
+from gnnbench.reproduction.findings import pooled
+from gnnbench.statistics.estimates import Estimate
 
 HALF = [{"cache": 50, "host": 50}, {"cache": 51, "host": 49}, {"cache": 49, "host": 51}]
 
@@ -159,6 +162,38 @@ def test_a_ratio_that_the_suite_would_not_call_is_unclear(two, row, why):
         values = dict.fromkeys(values)
     found = verdict_of(timed(), two(**values, **{k: v for k, v in row.items() if k != "ratio"}))
     assert found.verdict == "unclear" and why in found.reason
+
+
+def test_runs_of_a_machine_are_pooled(two):
+    """Repeating a run until a claim holds does not help; other versions are not pooled."""
+    far = two(1.0, 0.9, 1.1, pairs=10, name="far")
+    near = two(2.5, 2.4, 2.6, pairs=5, name="near")
+    assert verdict_of(timed(), near).verdict == "holds"
+    both = verdict_of(timed(), far, near)
+    (finding,) = both.findings
+    assert both.verdict == "unclear" and finding.estimate.n == 15
+    # The weighted mean of the logarithms; both values are in the interval, because they disagree.
+    assert finding.estimate.value == pytest.approx(2.5 ** (1 / 3))
+    assert finding.estimate.low <= 1.0 and finding.estimate.high >= 2.5
+    newer = two(2.5, 2.4, 2.6, pairs=5, name="y", versions="dgl 9.9")
+    older = two(1.0, 0.9, 1.1, pairs=10, name="x", versions="dgl 1.1")
+    assert verdict_of(timed(), older, newer).findings[0].estimate.n == 5
+
+
+def test_pooled_runs_that_agree_are_narrower():
+    one, other = Estimate(2.0, 1.9, 2.0**2 / 1.9, 5), Estimate(2.0, 1.8, 2.0**2 / 1.8, 5)
+    both = pooled(one, other)
+    assert (both.value, both.n) == (pytest.approx(2.0), 10)
+    half = math.hypot(math.log(2 / 1.9), math.log(2 / 1.8)) / 2
+    assert both.high == pytest.approx(2 * math.exp(half))
+
+
+def test_one_number_of_many_must_stand_alone():
+    """t of 4 degrees at 95 % is 2.776, and 5.261 for eight numbers together."""
+    wide = simultaneous(Estimate(2.0, 1.8, 2.0**2 / 1.8, 5), 8)
+    factor = 5.2611 / 2.7764
+    assert wide.low == pytest.approx(2 * (1.8 / 2) ** factor, rel=1e-3)
+    assert simultaneous(Estimate(-1.0, -2.0, 0.0, 5), 1).low == pytest.approx(-2.0)
 
 
 def test_times_that_did_not_run_beside_one_another_have_no_ratio(two):
