@@ -97,7 +97,7 @@ def test_the_runs_folder_has_every_pair_and_what_was_made_of_it(found, tmp_path)
 
 def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, tmp_path, observer):
     for wish, error, words in (
-        (Wish("crash", pairs=5, rounds=2), CellsFailedError, "SIGSEGV"),
+        (Wish("crash", pairs=2, rounds=2), CellsFailedError, "SIGSEGV"),
         (Wish("absent"), CellsFailedError, "pip install absent"),
         (Wish("fak"), UsageError, "did you mean 'fake'"),
         (Wish("fake", rounds=3), UsageError, "--rounds 3 is odd"),
@@ -108,7 +108,7 @@ def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, t
             "takes no 'rounds'; --pairs and --rounds",
         ),
         (
-            Wish("spin", pairs=5, rounds=2, options=("spin.speed=0.05", "warmup_epochs=0")),
+            Wish("spin", pairs=2, rounds=2, options=("spin.speed=0.05", "warmup_epochs=0")),
             CellsFailedError,
             "no calibration: .*spin",
         ),

@@ -130,7 +130,7 @@ def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
 def test_a_failure_is_a_row(launch, system, status, words, code):
     limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=2"}
     options = (limits[system],) if system in limits else ()
-    outcome = launch(f"{system},fake", options=options)
+    outcome = launch(f"{system},fake", repeats=1, options=options)
     rows = by_system(outcome)
     assert (rows[system]["status"], outcome.exit_code) == (status, code)
     assert words in rows[system]["reason"]
@@ -156,7 +156,7 @@ def test_a_failing_reference_leaves_the_others_running_alone(launch):
 
 def test_no_process_is_left_behind(launch):
     before = {p.pid for p in psutil.Process().children(recursive=True)}
-    launch("fake,hang,crash,slow", options=("cell_timeout_s=1",))
+    launch("fake,hang,crash,slow", repeats=1, options=("cell_timeout_s=1",))
     assert {p.pid for p in psutil.Process().children(recursive=True)} <= before
 
 
@@ -178,7 +178,7 @@ def test_unsupported_counts_only_when_named(launch):
 
 
 def test_a_spinning_worker_makes_rows_doubtful(launch):
-    outcome = launch("fake,spin,slow", repeats=2, options=("speed=0.05",))
+    outcome = launch("fake,spin,slow", repeats=1, options=("speed=0.05",))
     rows = by_system(outcome)
     assert "'spin'" in rows["spin"]["doubtful"]
     assert not any("'spin'" in rows[s]["doubtful"] for s in ("fake", "slow"))  # not their doing

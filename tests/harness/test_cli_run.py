@@ -21,7 +21,7 @@ def inside(fakes, said):
 
 
 def test_run_plot_and_json(inside, tmp_path):
-    code, out, err = call(*RUN, "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
+    code, out, err = call(*RUN[:-1], "1", "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
     assert code == 4, err
     for number, system in ((1, "slow"), (2, "incorrect"), (3, "crash")):
         assert f"{number} of 3: products~twin@0.005 gcn {system}: opening\n" in err

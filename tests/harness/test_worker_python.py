@@ -128,40 +128,41 @@ REFUSED = set(sys.argv[1].split(","))
 sys.meta_path.insert(0, Refuse)
 from gnnbench.harness.remote_answers import ANSWERS
 from gnnbench.harness.worker_commands import SystemCommands
-w, told = SystemCommands(lambda: None), json.load(sys.stdin)
 ANSWERS["describe"]()
-assert ANSWERS["available"](told["cell"]).failure is None
-w.open(**told)
-w.setup()
-assert w.check()["ok"]
-for epoch in (1, 2):
-    w.epoch(epoch)
-    assert w.audit(epoch)["ok"]
-assert w.verify(3)["ok"]
-assert not w.glance()["reason"] and not w.probe([4])["reason"]
-assert not w.recheck(5, False)["reason"]
-w.profile(6)
-w.close()
+for opened in json.load(sys.stdin):
+    w = SystemCommands(lambda: None)
+    assert ANSWERS["available"](opened["cell"]).failure is None
+    w.open(**opened)
+    w.setup()
+    assert w.check()["ok"]
+    for epoch in (1, 2):
+        w.epoch(epoch)
+        assert w.audit(epoch)["ok"]
+    assert w.verify(3)["ok"]
+    assert not w.glance()["reason"] and not w.probe([4])["reason"]
+    assert not w.recheck(5, False)["reason"]
+    w.profile(6)
+    w.close()
 print(*sys.modules)
 """
 
 
-@pytest.mark.parametrize("until", ["sample", "compute"])
-def test_a_worker_s_life_needs_none_of_our_other_packages(until, tmp_path):
+def test_a_worker_needs_none_of_our_other_packages(tmp_path):
+    """Of an experiment that only samples and one that trains."""
     over = Overrides(
         profile="smoke", systems=("baseline",), datasets=("products~twin@0.001",),
         options=("batch_size=64", "fanouts=[3,2]"),
     )  # fmt: skip
-    name = "sampling" if until == "sample" else "breakdown"
-    (cell, *_) = make_request(name, over, tmp_path).plan.cells
-    assert cell.until == until
-    keeper = SharedMemoryCache(tmp_path, 60.0)
-    assert keeper.prepare(cell) is None
-    words = {"cell": asdict(replace(cell, threads=1)), "graph": keeper.graph(cell)}
+    cache, opened = SharedMemoryCache(tmp_path, 60.0), []
+    for name, until in (("sampling", "sample"), ("breakdown", "compute")):
+        (cell, *_) = make_request(name, over, tmp_path).plan.cells
+        assert cell.until == until
+        assert cache.prepare(cell) is None
+        opened.append({"cell": asdict(replace(cell, threads=1)), "graph": cache.graph(cell)})
     refused = {"psutil", "pydantic", "pydantic_core", "typer", "rich", "pandas", "scipy",
                "matplotlib", "tomllib", "ogb", "dgl", "torch_geometric"}  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", REFUSE, ",".join(refused)], input=json.dumps(words), text=True,
+        [sys.executable, "-c", REFUSE, ",".join(refused)], input=json.dumps(opened), text=True,
         capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
