@@ -125,7 +125,7 @@ class Pairing:
                 threads = machine.resolve_threads(pair.system.threads)
                 known = noise.best(self.calibrations, pair.system, threads)
                 key = primary_metric.of(pair.system.until).key
-                spread = noise.Spread(noise.USUAL_ROUND, noise.USUAL_LIFE)
+                spread = noise.USUAL[pair.system.device]
                 if known is not None and key in known.spreads:
                     spread = known.spreads[key]
                 best = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
