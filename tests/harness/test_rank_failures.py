@@ -44,8 +44,6 @@ unstable_half_width = 0.0
 memory_limit_gib = 32.0
 """
 
-ONE = ("fanouts=[[2,2]]",)
-
 
 @pytest.fixture
 def planted(monkeypatch, tmp_path):
@@ -80,41 +78,46 @@ def left():
     return processes | ports | memory | set(Path("/dev/shm").iterdir())
 
 
+def statuses(folder):
+    rows = reader.read(folder).cells
+    return {r["fanouts"].replace("/", ","): (r["status"], r["reason"]) for r in rows}
+
+
 @pytest.mark.timeout(300)
-def test_what_happens_to_a_rank_is_a_row_and_runs_again(planted, observer):
+def test_silent_ranks_are_rows_and_leave_nothing(planted, observer):
     before = left()
-    first = planted(observer, faults=True)
+    run = planted(observer, faults=True, options=("fanouts=[[3,2],[5,2]]",))
+    assert left() <= before
+    assert run.exit_code == 3
+    rows = statuses(run.folder)
+    assert {of: status for of, (status, _) in rows.items()} == {"3,2": "crash", "5,2": "crash"}
+    assert "it hangs; run again" in rows["3,2"][1]
+    assert "rank 0 did nothing for 4 s: it hangs" in rows["5,2"][1]
+
+
+@pytest.mark.timeout(300)
+def test_dead_ranks_are_rows_and_run_again_though_interrupted(planted, observer):
+    before, step = left(), observer.step
+    options = ("fanouts=[[2,2],[4,2]]",)
+    first = planted(observer, faults=True, options=options)
     assert left() <= before
     assert first.exit_code == 3
-    rows = {r["fanouts"].replace("/", ","): r for r in reader.read(first.folder).cells}
-    assert {of: r["status"] for of, r in rows.items()} == {
-        "2,2": "crash", "3,2": "crash", "4,2": "oom_host", "5,2": "crash",
-    }  # fmt: skip
-    assert "the process of rank 1 died by SIGKILL" in rows["2,2"]["reason"]
-    assert "it hangs; run again" in rows["3,2"]["reason"]
-    assert "host's memory is exhausted" in rows["4,2"]["reason"]
-    assert "rank 0 did nothing for 4 s: it hangs" in rows["5,2"]["reason"]
-    again = planted(observer, only_failed=True)
-    assert (again.folder, again.exit_code) == (first.folder, 0)
-    assert {r["status"] for r in reader.read(again.folder).cells} == {"ok"}
-    assert left() <= before
+    rows = statuses(first.folder)
+    assert {of: status for of, (status, _) in rows.items()} == {"2,2": "crash", "4,2": "oom_host"}
+    assert "the process of rank 1 died by SIGKILL" in rows["2,2"][1]
+    assert "host's memory is exhausted" in rows["4,2"][1]
 
-
-@pytest.mark.timeout(300)
-def test_an_interrupted_run_of_ranks_leaves_nothing_and_goes_on(planted, observer):
-    before, step = left(), observer.step
-
-    def interrupts(text, fraction):
+    def interrupt(text, fraction):
         step(text, fraction)
         if any(process.children() for process in psutil.Process().children()):
-            raise KeyboardInterrupt  # ranks are there
+            raise KeyboardInterrupt  # the worker has started its rank
 
-    observer.step = interrupts
+    observer.step = interrupt
     with pytest.raises(campaign.Interrupted):
-        planted(observer, options=ONE)
+        planted(observer, options=options, only_failed=True)
     assert left() <= before
     observer.step = step
-    done = planted(observer, options=ONE, resume=True)
-    (row,) = reader.read(done.folder).cells
-    assert (done.exit_code, row["status"]) == (0, "ok")
+    again = planted(observer, options=options, resume=True)
+    assert (again.folder, again.exit_code) == (first.folder, 0)
+    assert {status for status, _ in statuses(again.folder).values()} == {"ok"}
     assert left() <= before
