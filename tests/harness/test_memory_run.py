@@ -18,7 +18,7 @@ def test_components_stand_beside_what_else_is_seen_inside(tmp_path, observer):
     """Each look has a process of its own; what they find is of one cell."""
     over = Overrides(
         profile="smoke", datasets=(SMALL,), systems=("baseline", "zero-copy"),
-        options=("pairs=[1]", "until=memory_io", "batch_size=32"),
+        options=("pairs=[1]", "until=memory_io", "batch_size=32", "max_batches=2"),
     )  # fmt: skip
     asked = make_request("memory", over, tmp_path)
     run = reader.read(campaign.run(asked, observer).folder)
