@@ -14,7 +14,7 @@ POINT = 0.01
 
 @pytest.fixture
 def outcome(tmp_path, observer):
-    options = ("rounds=2", "batch_size=64")
+    options = ("rounds=2", "batch_size=64", "reference=none")
     datasets = ("products~twin@0.005",)  # epochs of fewer seeds differ by more than a point
     over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)
     return campaign.run(make_request("cache-ratio", over, tmp_path, False), observer)
