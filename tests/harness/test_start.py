@@ -24,8 +24,6 @@ from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT, overridden_e
 from gnnbench.schema import MetricRow
 from gnnbench.schema.reader import read_csv
 
-pytestmark = pytest.mark.usefixtures("cold")
-
 DATASET = "products~twin@0.001"
 
 
@@ -80,17 +78,6 @@ def test_a_framework_s_import_is_timed_once_however_it_nests(tmp_path, monkeypat
             del sys.modules[name]
 
 
-def test_a_worker_tells_its_seconds(tmp_path):
-    cell = cell_of("baseline", tmp_path)
-    with WorkerProcess(cell, tmp_path / "log", 60.0) as worker:
-        opened = worker.open()
-        ready = worker.call("setup")
-    assert opened["facts"]["nodes"] > 0
-    assert opened["open_s"] > 0
-    assert opened["import_s"] == ready["import_s"] == 0
-    assert ready["seconds"] > 0
-
-
 def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
     folder = prepare(DATASET, root=tmp_path)
     verified = stamp(folder)
@@ -109,7 +96,10 @@ def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
         stamp(folder)
 
 
-def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("cold")
+def test_a_worker_reports_its_start_and_waits_passively_whatever_the_user_set(
+    tmp_path, monkeypatch
+):
     """The environment reaches the process, and each OpenMP runtime that is loaded takes it."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     monkeypatch.setenv("KMP_BLOCKTIME", "0")  # as the harness has it: nothing is overridden
@@ -117,10 +107,14 @@ def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatc
     assert overridden_environment() == {"OMP_WAIT_POLICY": "ACTIVE"}
     log = tmp_path / "log"
     with WorkerProcess(cell_of("baseline", tmp_path), log, 60.0) as worker:
-        worker.open()
-        worker.call("setup")
+        opened = worker.open()
+        ready = worker.call("setup")
         raw = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
         maps = Path(f"/proc/{worker.pid}/maps").read_text()
+    assert opened["facts"]["nodes"] > 0
+    assert opened["open_s"] > 0
+    assert opened["import_s"] == ready["import_s"] == 0
+    assert ready["seconds"] > 0
     environment = dict(line.decode().split("=", 1) for line in raw if line)
     assert environment.items() >= WORKER_ENVIRONMENT.items()
     runtimes = set(re.findall(r"\S*/lib(?:g|i)?omp[\d.-]*\.so\S*", maps))
@@ -132,18 +126,17 @@ def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatc
         assert "GOMP_SPINCOUNT = '0'" in shown
 
 
-def test_a_run_s_metrics_tell_the_start_apart_from_the_import(launch):
-    rows = read_csv(launch("fake").folder / "metrics.csv", MetricRow)
-    found = {r["name"]: r["value"] for r in rows if r["stage"] in ("open", "setup")}
-    assert found["open_time_s"] > 0
-    assert found["import_time_s"] == 0  # the fakes bring no framework
-    assert found["setup_time_s"] >= 0
-    (started,) = [r["value"] for r in rows if r["name"] == "start_time_s"]
-    assert started == pytest.approx(found["open_time_s"] + found["setup_time_s"])
-
-
-def test_a_run_records_what_stood_and_what_gave_way(launch, monkeypatch):
+@pytest.mark.usefixtures("cold")
+def test_a_run_records_its_start_and_the_environment_of_its_workers(launch, monkeypatch):
     monkeypatch.setenv("GOMP_SPINCOUNT", "1000")
-    record = json.loads((launch("fake").folder / "run.json").read_text())
+    folder = launch("fake", repeats=1).folder
+    record = json.loads((folder / "run.json").read_text())
     assert record["worker_environment"] == WORKER_ENVIRONMENT
     assert record["overridden_environment"] == {"GOMP_SPINCOUNT": "1000"}
+    rows = read_csv(folder / "metrics.csv", MetricRow)
+    values = {r["name"]: r["value"] for r in rows if r["stage"] in ("open", "setup")}
+    assert values["open_time_s"] > 0
+    assert values["import_time_s"] == 0  # the fakes bring no framework
+    assert values["setup_time_s"] >= 0
+    (started,) = [r["value"] for r in rows if r["name"] == "start_time_s"]
+    assert started == pytest.approx(values["open_time_s"] + values["setup_time_s"])
