@@ -82,7 +82,7 @@ def test_the_printed_pgsampler_runs_where_it_is_let_and_says_what_it_lost(small_
         ("floyd", "min"),
         ("with_replacement", "unless it has no neighbour"),
         ("weighted_prefix", "unless its edges have no weight"),
-        ("random_walk", "held against the reference"),
+        ("random_walk", "compared with the reference"),
     ],
 )
 def test_a_sampler_that_draws_otherwise_is_caught(pick, words, weighted_graph):

@@ -21,7 +21,7 @@ TRIED = {
     "own-leaning": PICKED + "by their place in the row",
     "own-hubs": PICKED + "by their degree",
     "own-low-ids": PICKED + "by their id",
-    "own-window": PICKED + "together with those",
+    "own-window": PICKED + "together with their neighbours",
     "own-one-number": PICKED,
     "own-same-epochs": PICKED + "with regard to what was picked for the same node before",
     "own-same-nodes": PICKED + "with regard to what was picked for the same node before",
