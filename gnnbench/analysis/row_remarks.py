@@ -86,14 +86,8 @@ def _missing_verdicts(rows: Sequence[CellRow], named: Labels) -> list[str]:
         fix = "a larger profile has them"
         if any(r.get("stopped") == "budget" for r in short):
             fix = "raise -o time_budget_s"
-        lines.append(f"no verdict from fewer than 3 pairs of fresh processes; {fix}")
-    marked = sum(verdict(r).endswith(ONE_OF_MANY_MARK) for r in with_ratio)
-    if marked:
-        total = len({r["id"] for r in with_ratio if r.get("p_value") is not None})
-        lines.append(
-            f"{ONE_OF_MANY_MARK} may be chance: the verdict does not hold after a correction for"
-            f" {plural(total, 'comparison')} (Holm)"
-        )
+        lines.append(f"no verdict from so few pairs of fresh processes; {fix}")
+    lines += _multiplicity(with_ratio)
     for row in with_ratio:
         if row.get("verdict") == "unclear" and row.get("pairs_needed"):
             lines.append(
@@ -101,6 +95,16 @@ def _missing_verdicts(rows: Sequence[CellRow], named: Labels) -> list[str]:
                 f" (-o pairs=[3,{row['pairs_needed']}] and a larger -o time_budget_s)"
             )
     return lines
+
+
+def _multiplicity(rows: Sequence[CellRow] | Sequence[RatioRow]) -> list[str]:
+    """Explain ``ONE_OF_MANY_MARK`` where a verdict has it."""
+    if not any(verdict(r).endswith(ONE_OF_MANY_MARK) for r in rows):
+        return []
+    return [
+        f"{ONE_OF_MANY_MARK} may be chance: the verdict does not hold after a correction for all"
+        " comparisons of the run (Holm; column p_adjusted)"
+    ]
 
 
 def _references(rows: Sequence[CellRow], named: Labels) -> list[str]:
@@ -160,7 +164,7 @@ def ratio_lines(ratios: Sequence[RatioRow], rows: Sequence[CellRow] = ()) -> lis
             + (f", {verdict(r)}" if r["verdict"] else "")
             + _work_difference(r, by_id)
         )
-    return lines
+    return lines + _multiplicity(ratios)
 
 
 def _work_difference(ratio: RatioRow, by_id: Mapping[str, CellRow]) -> str:

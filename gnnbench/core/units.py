@@ -13,7 +13,8 @@ Row = Mapping[str, object]
 Ends = tuple[str, str]
 
 SMALL = 0.05  # smaller ratios are shown with two significant digits
-WIDEST = 3.0  # an interval with a larger ratio of its ends says nothing
+WIDEST = 3.0  # an interval with a larger ratio of its ends does not say how large a value is
+MIN_PAIRS = 3  # fewer do not determine an interval
 
 
 def seconds(value: float | None) -> str:
@@ -128,16 +129,22 @@ def times(
 ) -> str:  # fmt: skip
     """A ratio with its interval: ``1.32x [1.29, 1.36]``; a small one to two digits that count.
 
-    A ratio whose interval is wider than a factor of 3 is ``unknown (2 pairs)``.
+    Where the interval is wider than a factor of 3, only its end nearest to 1 says something:
+    ``>2.80x (3 pairs)``. If it contains 1, or has fewer than 3 pairs, the ratio is
+    ``unknown (2 pairs)``.
     """
     if value is None:
         return ""
-    if low is not None and high is not None and high > WIDEST * low:
-        return "unknown" + (f" ({plural(pairs, 'pair')})" if pairs else "")
     small = 0 < value < SMALL
 
     def shown(number: float) -> str:
         return f"{number:.2g}" if small and number < SMALL else f"{number:.2f}"
+
+    if low is not None and high is not None and high > WIDEST * low:
+        measured = f" ({plural(pairs, 'pair')})" if pairs else ""
+        if (pairs is not None and pairs < MIN_PAIRS) or low <= 1 <= high:
+            return f"unknown{measured}"
+        return f"{f'>{shown(low)}' if low > 1 else f'<{shown(high)}'}x{measured}"
 
     interval = ""
     if low is not None and high is not None:

@@ -56,7 +56,10 @@ def _any_stands_alone(claim: Claim, findings: Sequence[Finding]) -> bool:
 
 
 def simultaneous(estimate: Estimate, numbers: int) -> Estimate:
-    """Widen a 95 % interval so that ``numbers`` of them hold together with 95 % confidence."""
+    """Widen a 95 % interval so that ``numbers`` of them hold together with 95 % confidence.
+
+    It has the degrees of freedom of its own samples, without those of a prior: rather too wide.
+    """
     degrees = max(estimate.n - 1, 1)
     factor = t_quantile(1 - 0.05 / numbers, degrees) / t_quantile(0.95, degrees)
     value, low, high = estimate.value, estimate.low, estimate.high

@@ -39,10 +39,15 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations of a time's logarithm: between epochs, and between processes."""
+    """Standard deviations of a time's logarithm: between epochs, and between processes.
+
+    ``sd_pair``: standard deviation of d between the measured pairs. ``s_life`` is at least 0, so
+    that it does not give it back. None where it was not stored.
+    """
 
     s_round: float
     s_life: float
+    sd_pair: float | None = None
 
     def of_pair(self, rounds: int) -> float:
         """Return the standard deviation of d for a pair with ``rounds`` rounds."""
@@ -60,7 +65,7 @@ def spread(pairs: Sequence[Sequence[float]]) -> Spread:
     rounds = round(float(np.mean([len(p) for p in pairs])))
     between = float(np.var([np.median(p) for p in pairs], ddof=1))
     life = max(between - median_variance(rounds) * within, 0.0)
-    return Spread(math.sqrt(within / 2), math.sqrt(life / 2))
+    return Spread(math.sqrt(within / 2), math.sqrt(life / 2), math.sqrt(between))
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,11 @@ def verify(
         raise ValueError(f"{len(pairs)} pairs are too few to verify comparisons of {most}")
     generator = np.random.default_rng(seed)
     d = np.array([np.median(p) for p in pairs])
-    rounds = np.array([round_variance([p]) or 0.0 for p in pairs])
+    own_variances = [round_variance([p]) for p in pairs]
+    known = [v for v in own_variances if v is not None]
+    if len(known) < len(pairs):  # pairs of one round: no prior, as in `spread_of`
+        prior = None
+    rounds = np.array(known) if prior else np.zeros(len(pairs))
 
     def rejected(order: Indices, effect: float = 0.0) -> float:
         signs = generator.choice([-1.0, 1.0], order.shape)  # which process is the reference
@@ -179,11 +188,12 @@ def prior(known: Sequence[Calibration], device: str) -> VariancePrior | None:
     """
     own = [
         PairVariance(
-            c.spreads[key].of_pair(c.rounds) ** 2, c.lives // 2 - 1,
-            2 * median_variance(c.rounds) * c.spreads[key].s_round ** 2, c.name,
+            spread.sd_pair**2, c.lives // 2 - 1,
+            2 * median_variance(c.rounds) * spread.s_round**2, c.name,
         )
         for c in known if c.device == device
-        for key in c.spreads if key == primary_metric.of(c.until).key
+        for key, spread in c.spreads.items()
+        if key == primary_metric.of(c.until).key and spread.sd_pair is not None
     ]  # fmt: skip
     if len(own) >= MIN_VARIANCES:
         return fit(own, "calibrations of this machine")

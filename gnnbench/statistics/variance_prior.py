@@ -102,7 +102,7 @@ def fit(variances: Sequence[PairVariance], source: str = "") -> VariancePrior:
     fits = [_degrees_and_line(part)[0] for part in kept if len(part) >= MIN_VARIANCES]
     degrees, intercept, slope = _degrees_and_line(variances)
     degrees = min([degrees, *fits])
-    # The line goes through the mean of log variances, which lies below the log of the center.
+    # The line goes through the mean of log variances, which lies above the log of the center.
     intercept += float(digamma(degrees / 2)) - math.log(degrees / 2)
     return VariancePrior(SHARE_OF_DEGREES * degrees, intercept, slope, len(variances), source)
 

@@ -1,6 +1,7 @@
 """Each verdict by rows written out, and what may not lead to one."""
 
 import math
+from itertools import permutations
 
 import pytest
 from written_runs import cached, cell, claim, epochs, metric, timed, verdict_of, write_run
@@ -180,12 +181,32 @@ def test_runs_of_a_machine_are_pooled(two):
     assert verdict_of(timed(), older, newer).findings[0].estimate.n == 5
 
 
-def test_pooled_runs_that_agree_are_narrower():
-    one, other = Estimate(2.0, 1.9, 2.0**2 / 1.9, 5), Estimate(2.0, 1.8, 2.0**2 / 1.8, 5)
-    both = pooled(one, other)
-    assert (both.value, both.n) == (pytest.approx(2.0), 10)
-    half = math.hypot(math.log(2 / 1.9), math.log(2 / 1.8)) / 2
+def test_pooled_interval_is_that_of_an_average_run_and_has_every_value():
+    """Two runs do not show how much runs differ, so that pooling does not narrow an interval."""
+    one, other = Estimate(2.0, 1.9, 2.0**2 / 1.9, 5), Estimate(2.0, 1.8, 2.0**2 / 1.8, 15)
+    both = pooled([one, other])
+    assert (both.value, both.n) == (pytest.approx(2.0), 20)
+    half = math.sqrt(math.log(2 / 1.9) ** 2 / 4 + math.log(2 / 1.8) ** 2 * 3 / 4)
     assert both.high == pytest.approx(2 * math.exp(half))
+    third = Estimate(4.0, 3.9, 4.0**2 / 3.9, 5)
+    orders = {pooled(order) for order in permutations([one, other, third])}
+    assert {(round(e.low, 9), round(e.high, 9)) for e in orders} == {
+        (round(min(e.low for e in orders), 9), round(max(e.high for e in orders), 9))
+    }
+    assert all(e.low < 2 and e.high > 4 - 1e-9 for e in orders)
+
+
+def test_unreliable_or_newer_repeat_does_not_replace_reliable_runs(two):
+    runs = [two(2.5, 2.4, 2.6, pairs=5, name=name) for name in "ac"]
+    doubtful = two(9.0, 8.0, 10.0, pairs=5, name="b", doubtful="the machine was busy")
+    first, second = runs
+    for order in ([first, doubtful], [doubtful, first]):
+        (finding,) = verdict_of(timed(), *order).findings
+        assert finding.estimate.value == 2.5 and not finding.doubt
+    (finding,) = verdict_of(timed(), first, doubtful, second).findings
+    assert finding.estimate.n == 10  # the runs before and after the doubtful one
+    (finding,) = verdict_of(timed(), doubtful).findings
+    assert finding.doubt
 
 
 def test_one_number_of_many_must_stand_alone():

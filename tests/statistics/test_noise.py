@@ -10,7 +10,7 @@ from gnnbench.core.errors import DataError
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration, Spread
 from gnnbench.statistics.stopping_rule import Rule
-from gnnbench.statistics.variance_prior import VariancePrior, committed
+from gnnbench.statistics.variance_prior import SHARE_OF_DEGREES, VariancePrior, committed
 
 
 def lives(pairs, s_life, s_round, rounds=8, seed=3):
@@ -98,7 +98,9 @@ def test_prior_is_of_the_machine_once_it_has_enough_calibrations(calibration):
     assert noise.prior([calibration] * 9, "cpu") == committed()["cpu"]
     varied = [
         replace(
-            calibration, dataset=str(n), spreads={"wall_s": Spread(0.01 * n, 0.01 * (n % 3 + 1))}
+            calibration,
+            dataset=str(n),
+            spreads={"wall_s": Spread(0.01 * n, 0.0, 0.01 * (n % 3 + 1))},
         )
         for n in range(1, 13)
     ]
@@ -106,6 +108,27 @@ def test_prior_is_of_the_machine_once_it_has_enough_calibrations(calibration):
     assert own.variances == 12 and own.source == "calibrations of this machine"
     assert noise.prior(varied, "cuda") == committed()["cuda"]
     assert noise.prior(varied, "tpu") is None
+    unstored = [replace(c, spreads={"wall_s": Spread(0.01, 0.01)}) for c in varied]
+    assert noise.prior(unstored, "cpu") == committed()["cpu"]
+
+
+def test_prior_of_calibrations_has_the_degrees_of_their_pairs(calibration):
+    """Clipping the spread between processes at 0 would hide most of how much variances differ."""
+    rng = np.random.default_rng(0)
+    variances = 0.01 * 6 / rng.chisquare(6, 400)  # six degrees of freedom
+    spreads = [noise.spread([r + rng.normal(0, 0.005, 6) for r in rng.normal(0, v**0.5, (8, 1))])
+               for v in variances]  # fmt: skip
+    known = [
+        replace(calibration, dataset=str(n), lives=16, spreads={"wall_s": s})
+        for n, s in enumerate(spreads)
+    ]
+    assert noise.prior(known, "cpu").degrees == pytest.approx(6 * SHARE_OF_DEGREES, rel=0.25)
+
+
+def test_pairs_of_one_round_are_verified_without_a_prior():
+    single = [[r[0]] for r in lives(60, 0.02, 0.02)]
+    with_prior = noise.verify(single, Rule(), committed()["cpu"])
+    assert with_prior == noise.verify(single, Rule())
 
 
 def test_a_floor_is_of_the_very_cell(calibration):
