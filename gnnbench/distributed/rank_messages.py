@@ -61,12 +61,14 @@ class RunEpoch:
     """Run the rank's part of an epoch; the answer is an ``EpochResult``.
 
     ``record_edges``: the gate checks every batch, and the rank returns the edges that it samples.
-    ``broadcast_state``: rank 0 sends its weights to the others first.
+    ``broadcast_state``: rank 0 sends its weights to the others first. ``copy_key`` chooses the
+    batches that are copied aside and checked.
     """
 
     number: int
     record_edges: bool
     broadcast_state: bool
+    copy_key: str = ""
 
 
 @dataclass(frozen=True)

@@ -83,12 +83,14 @@ class RankSchedule(Schedule):
 
     ``group`` is set once all ranks have joined, ``partition`` if the graph is partitioned.
     ``broadcasts_state``: rank 0 sends its weights before an epoch, because another rank's differ.
+    ``copy_key`` chooses batches of the next epochs that are checked.
     """
 
     group: RankGroup | None = None
     partition: RankPartition | None = None
     broadcasts_state = True
     records_edges = False
+    copy_key = ""
 
     def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
         self.rank, self.ranks, self._gradients = rank, ranks, gradients

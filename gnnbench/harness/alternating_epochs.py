@@ -51,7 +51,8 @@ class AlternatingEpochs:
 
     Epochs are numbered at random, alike on both sides. A worker learns the number with the command,
     so that it cannot work ahead. The exception is gnnbench's own oracle (``features=cache`` with
-    ``policy=optimal``), which learns it just before.
+    ``policy=optimal``), which learns it just before. Both sides get the same random key, which
+    chooses the batches that are copied aside within the epoch and checked after it.
     """
 
     def __init__(self, context: TrialContext, workers: TrialWorkers, gpu: GpuWatch) -> None:
@@ -66,20 +67,27 @@ class AlternatingEpochs:
         """
         began = time.monotonic()
         epoch = draw_epoch_number(self._context, number, warmup)
+        key = secrets.token_hex(16)
+        digests: list[dict[str, str]] = []
         for order, (cell, worker) in enumerate(self._workers.in_order(reverse=number % 2 == 1)):
             position = EpochPosition(
                 life=self._context.number, worker=worker.pid, round=number, order=order,
                 warmup=warmup,
             )  # fmt: skip
-            self._run_epoch(cell, worker, epoch, position)
+            digests.append(self._run_epoch(cell, worker, epoch, key, position))
+        if len(digests) == 2:
+            one, other = digests
+            fault = report_audit.digests_fault(one, other, self._context.work_class)
+            self._context.fail_if(self._context.pair.system, fault and f"epoch {epoch}, {fault}")
         return time.monotonic() - began
 
     def _run_epoch(
-        self, cell: Cell, worker: WorkerProcess, epoch: int, position: EpochPosition
-    ) -> None:
+        self, cell: Cell, worker: WorkerProcess, epoch: int, key: str, position: EpochPosition
+    ) -> dict[str, str]:
+        """Run and audit an epoch; returns the digests of the batches that ``key`` chooses."""
         context = self._context
         foresee(context, cell, worker, epoch)
-        timing, conditions = self._time_epoch(cell, worker, epoch)
+        timing, conditions = self._time_epoch(cell, worker, epoch, key)
         began = time.monotonic()
         report = context.attempt(cell, partial(worker.call, AUDIT, epoch=epoch))
         conditions["audit_s"] = time.monotonic() - began
@@ -96,9 +104,10 @@ class AlternatingEpochs:
         fault = fault or report_audit.phase_fault(cell, epoch, timing["busy"])
         facts = context.journal.reports[cell.id]["facts"]
         context.fail_if(cell, fault or report_audit.sample_fault(cell, facts, epoch, sample))
+        return report["digests"]
 
     def _time_epoch(
-        self, cell: Cell, worker: WorkerProcess, epoch: int
+        self, cell: Cell, worker: WorkerProcess, epoch: int, key: str
     ) -> tuple[TimedEpoch, Record]:
         """Run the epoch; returns its times and the conditions under which they were measured."""
         idle = [other for _, other in self._workers if other is not worker]
@@ -106,7 +115,7 @@ class AlternatingEpochs:
         gpu_before = self._gpu.read() if cell.device == "cuda" else None
         placement_before = self._placement_doubt()
         load = BackgroundLoad(worker, idle)
-        timing = self._context.attempt(cell, partial(worker.timed, EPOCH, epoch=epoch))
+        timing = self._context.attempt(cell, partial(worker.timed, EPOCH, epoch=epoch, key=key))
         conditions: Record = {
             **load.read(),
             "isolation": placement_before or self._placement_doubt(),

@@ -176,6 +176,7 @@ class EpochReportAnswer(TypedDict):
     ok: bool
     reason: str
     digest: str
+    digests: dict[str, str]
     param_norm: float | None
     param_moved: list[float]
 

@@ -91,7 +91,7 @@ class Trial:
             workers.check_left_behind(cell, worker)
 
     def _measure(self, workers: TrialWorkers, epochs: AlternatingEpochs, rounds: int) -> None:
-        """Run the timed rounds; a thorough trial verifies an epoch before a random one of them."""
+        """Run the timed rounds; a thorough trial may verify an epoch before a random one."""
         context = self._context
         verified_before = secrets.randbelow(rounds)
         for nth in range(rounds):

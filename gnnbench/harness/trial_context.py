@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from gnnbench.statistics.work_class import drawn_class
 
 T = TypeVar("T")
 ShowProgress = Callable[[Cell, str, float], None]
-THOROUGH_ONE_IN = 4  # after the first trial, a random one in so many is checked thoroughly
 
 
 class CellFailed(Exception):
@@ -38,8 +36,8 @@ class TrialContext:
     """The ``number``-th trial of ``pair``.
 
     ``checks_s`` has the seconds that checks took, by check. ``anomalies`` are timing anomalies of
-    this trial, by cell id. ``thorough``: all batches of one epoch are checked, and phases are run
-    one by one. This holds for the first trial, for one after an anomaly, and for random others.
+    this trial, by cell id. ``thorough``: phases are run one by one, and fresh seeds are rechecked
+    in full. This holds for the first trial of a pair, and for one after an anomaly.
     """
 
     pair: Pair
@@ -55,7 +53,7 @@ class TrialContext:
         self.previous = self.journal.last_trial(self.pair)
         repeats_anomaly = bool(self.previous and self.previous.get("suspects"))
         is_first = not self.journal.trials(self.pair)
-        self.thorough = is_first or repeats_anomaly or secrets.randbelow(THOROUGH_ONE_IN) == 0
+        self.thorough = is_first or repeats_anomaly
 
     @property
     def cells(self) -> list[Cell]:

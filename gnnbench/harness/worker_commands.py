@@ -110,9 +110,15 @@ class SystemCommands:
         self._runner.foresee(epoch)
         return {}
 
-    def epoch(self, epoch: int) -> protocol.EpochAnswer:
-        """Run one epoch until its work is done and the process is idle."""
+    def epoch(self, epoch: int, key: str = "") -> protocol.EpochAnswer:
+        """Run one epoch until its work is done and the process is idle.
+
+        ``key`` chooses the batches that are copied aside, for the audit.
+        """
         from gnnbench.measure.timeline import Timeline
+
+        if self._is_recipe:
+            self._runner.copy_batches(key)
 
         # The system gets one timeline for its spans; the epoch's time is read from the other.
         device = self._system.cell.device

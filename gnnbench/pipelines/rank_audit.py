@@ -18,6 +18,9 @@ class RankAudit:
     def record_edges(self, enabled: bool) -> None:
         """Have the other ranks record the edges that they sample, for the gate."""
 
+    def copy_batches(self, key: str) -> None:
+        """Have the other ranks copy batches of the next epochs, chosen by ``key``."""
+
     def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """Return for each of an epoch's batches the seeds that this process samples for."""
         return list(batches)

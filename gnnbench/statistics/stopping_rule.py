@@ -279,8 +279,8 @@ def even_rounds(process_s: float, round_s: float, s_life: float, s_round: float)
 def fitting_rounds(pairs: int, budget_s: float, process_s: float, round_s: float) -> int:
     """Return the most rounds per pair (even, at least 2) with which ``pairs`` fit into a budget.
 
-    ``process_s``: duration of a pair up to its first measured round. Its verification epoch costs
-    one round more. Fewer rounds are noisier, but too few pairs give no verdict.
+    ``process_s``: duration of a pair up to its first measured round. Fewer rounds are noisier, but
+    too few pairs give no verdict.
     """
-    left = (budget_s / pairs - process_s) / max(round_s, 1e-9) - 1
+    left = (budget_s / pairs - process_s) / max(round_s, 1e-9)
     return 2 * int(min(max(left / 2, 1), MOST_ROUNDS // 2))

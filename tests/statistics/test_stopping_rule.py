@@ -189,7 +189,7 @@ def test_rounds_by_cost(life, one, s_life, s_round, rounds):
 
 @pytest.mark.parametrize("pairs,budget,life,one,rounds", [
     (5, 300.0, 4.0, 1.0, 12),  # 60 s a pair: more than the most
-    (5, 45.0, 3.0, 1.0, 4),  # 9 s a pair less 3 and the verification epoch: 5, to even
+    (5, 45.0, 3.0, 1.0, 6),  # 9 s a pair less 3
     (2, 45.0, 3.0, 1.0, 12),  # 18
     (5, 45.0, 20.0, 1.0, 2),  # not even a life fits
     (5, 0.001, 0.0, 0.0, 12),
@@ -205,5 +205,5 @@ def test_as_many_pairs_fit_as_were_promised():
     for budget, life, one in generator.uniform([10, 1, 0.01], [300, 10, 5], (500, 3)):
         rounds = fitting_rounds(5, budget, life, one)
         assert rounds % 2 == 0 and 2 <= rounds <= 12
-        assert rounds == 2 or 5 * (life + (rounds + 1) * one) <= budget
-        assert rounds == 12 or 5 * (life + (rounds + 3) * one) > budget
+        assert rounds == 2 or 5 * (life + rounds * one) <= budget
+        assert rounds == 12 or 5 * (life + (rounds + 2) * one) > budget

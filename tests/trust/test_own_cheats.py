@@ -104,5 +104,5 @@ def test_honest_ones_are_timed_as_equivalent(rows, system):
 
 @pytest.mark.parametrize("system", [s for s in SYSTEMS if TRIED[s] != "^$"])
 def test_cheats_have_no_ratio(rows, system):
-    when = "^when every batch was checked: " if system == "own-behaves" else ""
+    when = "^in a timed epoch: " if system == "own-behaves" else ""
     assert_incorrect(rows[system], when + TRIED[system])

@@ -1,4 +1,4 @@
-"""What is done otherwise once the gate is over is found in an epoch that no stage knows of."""
+"""A stage that computes something else once the gate is over is detected in its timed epochs."""
 
 import pytest
 from planted import assert_incorrect, register, run_systems
@@ -8,21 +8,28 @@ from gnnbench.kernels.library import native_info
 SAMPLERS = {
     "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",
     "one-neighbour": "ONE_NEIGHBOUR", "any-neighbours": "ANY_NEIGHBOURS",
-    "old-numbers": "OLD_NUMBERS",
+    "old-numbers": "OLD_NUMBERS", "old-numbers-reported": "OLD_NUMBERS_REPORTED",
+    "lazy": "LAZY", "old-neighbours": "OLD_NEIGHBOURS",
 }  # fmt: skip
+STORES = {"stale-middle": "STALE_MIDDLE", "lazy-rows": "LAZY_ROWS"}
 STAGES = {
     "sampler": {
         "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
         "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
+        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler",
+        "old-neighbours": "OldNeighboursSampler",
     },
-    "features": {"stale-middle": "Store"},
+    "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
 }  # fmt: skip
-LOOKED = "when every batch was checked: batch [0-9]: "
+LOOKED = "^in a timed epoch: batch [0-9]: "
 INCORRECT = {
     "half-the-edges": LOOKED + "hop [23]: a destination has another number of edges than min",
     "one-neighbour": LOOKED + "hop [23]: an edge was drawn twice for one destination",
     "any-neighbours": LOOKED + "hop [23]: an edge is none of the graph's",
-    "old-numbers": "when every batch was checked it drew other edges than the reference, not so",
+    "old-numbers": "the reported sizes are not those of the blocks",
+    "old-numbers-reported": "epoch [0-9]+, batch [0-9]: it drew other edges than the reference",
+    "lazy": "the sizes of a batch must contain plain tensors and integers",
+    "old-neighbours": LOOKED + "hop 1: ",
 }
 STALE = LOOKED + "gathered feature rows differ from the feature table"
 # products~twin has few labelled nodes: the rows of the input layer are cut at the second hop.
@@ -32,7 +39,7 @@ SMALL = ("fanouts=[4, 3]", "threads=1", "hidden=8")
 def outcome_of(patch, systems, out, until):
     if not native_info()["cpu_built"]:
         pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "verified_cheats", {**SAMPLERS, "stale-middle": "STALE_MIDDLE"}, **STAGES)
+    register(patch, "verified_cheats", {**SAMPLERS, **STORES}, **STAGES)
     options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
     outcome = run_systems(["baseline", *systems], out, "baseline", options=options)
     return {r["system"]: r for r in outcome.rows}
@@ -40,7 +47,7 @@ def outcome_of(patch, systems, out, until):
 
 @pytest.fixture(scope="module")
 def whole(patch, tmp_path_factory):
-    systems = [*SAMPLERS, "stale-middle"]
+    systems = [*SAMPLERS, *STORES]
     return outcome_of(patch, systems, tmp_path_factory.mktemp("whole"), "compute")
 
 
@@ -51,7 +58,7 @@ def sampling(patch, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loading(patch, tmp_path_factory):
-    return outcome_of(patch, ["stale-middle"], tmp_path_factory.mktemp("loading"), "memory_io")
+    return outcome_of(patch, STORES, tmp_path_factory.mktemp("loading"), "memory_io")
 
 
 @pytest.mark.parametrize("until", ["whole", "sampling"])
@@ -69,3 +76,9 @@ def test_wrong_edges_are_found(request, until, system):
 @pytest.mark.parametrize("until", ["whole", "loading"])
 def test_stale_rows_in_the_middle_are_found(request, until):
     assert_incorrect(request.getfixturevalue(until)["stale-middle"], STALE)
+
+
+@pytest.mark.parametrize("until", ["whole", "loading"])
+def test_rows_of_another_class_are_refused(request, until):
+    reason = "feature rows must be a torch.Tensor, not LazyRows"
+    assert_incorrect(request.getfixturevalue(until)["lazy-rows"], reason)

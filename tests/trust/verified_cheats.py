@@ -4,15 +4,18 @@ A checked batch carries its edges' positions and is of epoch 0, a timed one is n
 gate and the audit after timing do not see these. Their sizes are as they should be.
 """
 
+import functools
+import gc
 from dataclasses import dataclass, replace
 
 import torch
 
-from gnnbench.core.minibatch import Block, MiniBatch, Sizes
+from gnnbench.core.minibatch import Batch, Block, MiniBatch, Sizes
 from gnnbench.features.host import HostGather
 from gnnbench.features.spec import StoreSpec
 from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
 
 
 @dataclass
@@ -92,6 +95,91 @@ class OldNumbers(Timed):
         return forged(honest, other.blocks)
 
 
+class OldNumbersReported(Timed):
+    """The same, and reports the sizes that it has."""
+
+    def sample(self, seeds, epoch, number):
+        return super().sample(seeds, 0 if self.over and epoch else epoch, number)
+
+
+class LazySizes(Sizes):
+    """Samples when its nodes are read: after the clock has stopped."""
+
+    def __init__(self, draw):
+        object.__setattr__(self, "_draw", draw)
+
+    def __getattribute__(self, name):
+        return getattr(object.__getattribute__(self, "_draw")(), name)
+
+
+class LazyBatch(Batch):
+    """Samples when its blocks or sizes are read."""
+
+    def __init__(self, draw, seeds, number):
+        self._draw, self.seeds, self.number = functools.cache(draw), seeds, number
+
+    @property
+    def blocks(self):
+        return self._draw().blocks
+
+    @property
+    def input_nodes(self):
+        return self._draw().input_nodes
+
+    def sizes(self):
+        return LazySizes(lambda: self._draw().sizes())
+
+    def hops(self):
+        return self._draw().hops()
+
+    def tensors(self):
+        return self._draw().tensors()
+
+
+class Lazy(Timed):
+    """Returns batches that are sampled when they are read."""
+
+    def sample(self, seeds, epoch, number):
+        honest = super().sample
+        if not (self.over and epoch):
+            return honest(seeds, epoch, number)
+        return LazyBatch(lambda: honest(seeds, epoch, number), seeds, number)
+
+
+class OldNeighbours(Timed):
+    """Repeats the neighbours of the batch before, unless the hook of all batches checks each."""
+
+    before = None
+
+    def sample(self, seeds, epoch, number):
+        if not (self.over and epoch):
+            return super().sample(seeds, epoch, number)
+        checked = any(o.verifier for o in gc.get_objects() if type(o) is EpochRecorder)
+        before = self.before
+        if checked or before is None or before.seeds.numel() != seeds.numel():
+            self.before = super().sample(seeds, epoch, number)
+            return self.before
+        blocks = list(before.blocks)
+        inner = blocks[-1]
+        nodes = inner.src_nodes.clone()
+        nodes[: inner.num_dst] = seeds
+        blocks[-1] = Block(inner.indptr, inner.indices, nodes, inner.num_dst)
+        return replace(before, seeds=seeds, blocks=blocks, number=number)
+
+
+class LazyRows(torch.Tensor):
+    """Rows that could be loaded when they are read."""
+
+
+class LazyGather(HostGather):
+    """Returns a tensor of a class of its own, once the gate is over."""
+
+    def load(self, batch):
+        rows = super().load(batch)
+        timed = batch.blocks[0].positions is None
+        return rows.as_subclass(LazyRows) if timed else rows
+
+
 class StaleInTheMiddle(HostGather):
     """Leaves the rows of the batch before where they are, in the middle of an epoch."""
 
@@ -135,6 +223,29 @@ class OldSampler(Sampler):
     stage = OldNumbers
 
 
+class OldNumbersReportedSampler(Sampler):
+    name = "old-numbers-reported"
+    stage = OldNumbersReported
+
+
+class LazySampler(Sampler):
+    name = "lazy"
+    stage = Lazy
+
+
+class OldNeighboursSampler(Sampler):
+    name = "old-neighbours"
+    stage = OldNeighbours
+
+
+class LazyStore(StoreSpec):
+    name = "lazy-rows"
+    devices = ("cpu",)
+
+    def build(self, job):
+        return LazyGather(job)
+
+
 class Store(StoreSpec):
     name = "stale-middle"
     devices = ("cpu",)
@@ -148,4 +259,8 @@ HALF_THE_EDGES = replace(BASELINE, sampler=HalfSampler())
 ONE_NEIGHBOUR = replace(BASELINE, sampler=OneSampler())
 ANY_NEIGHBOURS = replace(BASELINE, sampler=AnySampler())
 OLD_NUMBERS = replace(BASELINE, sampler=OldSampler())
+OLD_NUMBERS_REPORTED = replace(BASELINE, sampler=OldNumbersReportedSampler())
+LAZY = replace(BASELINE, sampler=LazySampler())
+OLD_NEIGHBOURS = replace(BASELINE, sampler=OldNeighboursSampler())
+LAZY_ROWS = replace(BASELINE, features=LazyStore())
 STALE_MIDDLE = replace(BASELINE, features=Store())

@@ -25,8 +25,8 @@ from gnnbench.validation import gate
 from gnnbench.validation.hops import digest
 from gnnbench.validation.law import WALK
 
-# Seeds of each batch that is checked after the gate: every edge of 8000 seeds takes seconds, and a
-# verification epoch checks batches of full size.
+# Seeds of each batch that is checked after the gate: every edge of 8000 seeds takes seconds, and
+# the copied batches of timed epochs have full size.
 RECHECK_SEEDS = 1024
 # Largest relative difference of loss and gradients between a padded step and the layers that the
 # gate checked: sums run in another order, which now and then opens a ReLU.

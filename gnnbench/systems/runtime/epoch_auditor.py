@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from gnnbench.core.cell import Until
+from gnnbench.core.minibatch import Sizes
 from gnnbench.systems.runtime.built_system import BuiltSystem
 from gnnbench.systems.runtime.epoch_audit import (
     check_batch_order,
@@ -17,10 +20,13 @@ from gnnbench.systems.runtime.epoch_audit import (
     check_seeds,
     mean_loss,
 )
+from gnnbench.systems.runtime.spot_checks import is_plain, sizes_fault
+from gnnbench.systems.runtime.stochastic import verifier
 from gnnbench.systems.runtime.system import EpochReport
 
 if TYPE_CHECKING:
     from gnnbench.distributed.merge import MergedEpoch
+    from gnnbench.systems.runtime.verification import Verifier
 
 MIN_LOSS = 1e-3  # below it there is nothing left to learn, as with a single class
 
@@ -34,24 +40,34 @@ class EpochAuditor:
     def __init__(self, system: BuiltSystem) -> None:
         self._system = system
         self._sorted_train_nodes: Tensor | None = None
+        self._digests: dict[int, str] = {}  # of the copied batches, by number
         self.merged: MergedEpoch | None = None
 
     def audit(self, epoch: int) -> EpochReport:
         """Check and count the epoch that ran last.
 
-        Seeds, edge counts of every batch, rows of the last batch, losses, parameter updates.
+        Seeds and edge counts of every batch; all edges and some rows of the copied batches; rows of
+        the last batch; losses and parameter updates. Nothing that a stage returned is called before
+        its type is known.
         """
         system = self._system
         law = system.stages.sampler.law.on(system.job.device)
         seeds = system.order.batches(epoch, system.job.device)
         own_seeds = system.schedule.rank_audit.own_seeds(seeds)
         window = system.order.window if system.until > Until.SAMPLE else 1
-        batches, order_fault = check_batch_order(system.recorder.take_batches(), window)
+        executed = system.recorder.take_batches()
+        lazy_fault = self._check_types([sizes for _, sizes in executed])
+        if lazy_fault:
+            executed = []
+        copies_fault = self._check_copies(executed, window)
+        batches, order_fault = check_batch_order(executed, window)
         last = system.recorder.take_last()
         reason = (
-            check_seeds(seeds, self._train_nodes())
+            lazy_fault
+            or check_seeds(seeds, self._train_nodes())
             or order_fault
             or check_batches(batches, own_seeds, law, system.job.cell.fanouts)
+            or copies_fault
         )
         if last is not None:
             reason = reason or check_last_rows(system.job.graph, *last)
@@ -65,11 +81,43 @@ class EpochAuditor:
         )
         self._audit_training(report, seeds, reason)
         report = self._merge_ranks(report, seeds)
+        if self.merged is None:  # of ranks that share batches, each has a part of the edges
+            report.digests = self._digests
         report.counts = system.job.counts.rows()
         system.job.counts.clear()
         report.peak_alloc_bytes = self.peak_bytes() + system.schedule.peak_bytes
         report.ok = not report.reason
         return report
+
+    def _check_types(self, sizes: Sequence[Sizes]) -> str:
+        """Check that batches and rows were complete when their epoch ended."""
+        recorder = self._system.recorder
+        row_types, recorder.row_types = recorder.row_types, set()
+        if wrong := [kind for kind in row_types if kind is not Tensor]:
+            return f"feature rows must be a torch.Tensor, not {wrong[0].__name__}"
+        if not all(map(is_plain, sizes)):
+            return "the sizes of a batch must contain plain tensors and integers"
+        return ""
+
+    @cached_property
+    def _verifier(self) -> Verifier:
+        system = self._system
+        return verifier(system.job, system.recipe.sampler, system.stages.sampler)
+
+    def _check_copies(self, executed: Sequence[tuple[int, Sizes]], window: int) -> str:
+        """Check the copied batches of the last epoch, and keep the digests of their edges."""
+        self._digests = {}
+        fault = ""
+        for position, copy in self._system.recorder.take_copies():
+            if position >= len(executed):
+                break
+            self._verifier.check(copy)
+            fault = fault or self._verifier.fault
+            if not fault and (wrong := sizes_fault(executed[position][1], copy)):
+                fault = f"batch {position + 1}: {wrong}"
+            for digest in self._verifier.take_digests():
+                self._digests[position if window == 1 else copy.number] = digest.hex()
+        return fault and f"in a timed epoch: {fault}"
 
     def _audit_training(self, report: EpochReport, seeds: list[Tensor], reason: str) -> None:
         """Fill in loss, parameter norms and the first fault; ``reason`` is that of the batches."""

@@ -5,33 +5,50 @@ from __future__ import annotations
 from torch import Tensor
 
 from gnnbench.core.minibatch import Batch, Sizes
+from gnnbench.systems.runtime.spot_checks import BatchSelection, CheckedBatch
 from gnnbench.systems.runtime.verification import Verifier
+
+NOTHING = BatchSelection("", 0.0, 0)
 
 
 class EpochRecorder:
-    """Keeps the sizes of every batch of an epoch, and the last batch with its rows.
+    """Keeps the sizes of every batch of an epoch, copies of some, and the last one with its rows.
 
-    ``batches`` are (batch number, sizes) in the order in which they ran. ``verifier``, where it is
-    set, checks every batch before its buffers are reused.
+    ``batches`` are (batch number, sizes) in the order in which they ran; ``copies`` are the copied
+    batches with their positions in it. ``row_types`` are the types of all batches' rows.
+    ``selection`` decides which batches are copied. ``verifier``, where it is set, checks every
+    batch before its buffers are reused.
     """
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, Sizes]] = []
+        self.copies: list[tuple[int, CheckedBatch]] = []
+        self.row_types: set[type] = set()
         self.last: tuple[Batch, Tensor] | None = None
+        self.selection = NOTHING
         self.verifier: Verifier | None = None
 
     def record(self, batch: Batch, rows: Tensor | None) -> None:
         """Record a batch and its feature rows; schedules call this after each batch."""
+        position = len(self.batches)
         if self.verifier is not None:
-            self.verifier.check(batch, rows)
+            self.verifier.check(CheckedBatch.whole(batch, rows, position))
+        elif self.selection.has(position):
+            self.copies.append((position, CheckedBatch.copy_of(batch, rows, batch.number)))
         self.batches.append((batch.number, batch.sizes()))
         if rows is not None:
+            self.row_types.add(type(rows))
             self.last = batch, rows
 
     def take_batches(self) -> list[tuple[int, Sizes]]:
         """Return the batches since the last call."""
         batches, self.batches = self.batches, []
         return batches
+
+    def take_copies(self) -> list[tuple[int, CheckedBatch]]:
+        """Return the copied batches since the last call; they are then freed."""
+        copies, self.copies = self.copies, []
+        return copies
 
     def take_last(self) -> tuple[Batch, Tensor] | None:
         """Return the last batch and its rows once; they are then freed."""
@@ -40,4 +57,5 @@ class EpochRecorder:
 
     def clear(self) -> None:
         """Drop all batches."""
-        self.batches, self.last = [], None
+        self.batches, self.copies, self.last = [], [], None
+        self.row_types = set()

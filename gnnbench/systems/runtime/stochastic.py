@@ -14,12 +14,13 @@ from torch import Tensor
 from gnnbench.core import registry
 from gnnbench.core.job import Job
 from gnnbench.sampling.stage import SamplerSpec, SamplerStage
+from gnnbench.systems.runtime.spot_checks import CheckedBatch
 from gnnbench.systems.runtime.verification import Verifier
 from gnnbench.validation.inclusion import TESTED, Inclusion
 
 REPEATS = 2  # samples of each batch: the second must be independent of the first
 EPOCHS = 2**30  # the harness draws epoch numbers from this range, too
-VERIFIED_ROWS = 512  # of each hop in a verification epoch, which has hundreds
+VERIFIED_ROWS = 512  # of each hop of a checked batch; there are dozens
 
 
 def picks_are_tested(spec: SamplerSpec, stage: SamplerStage) -> bool:
@@ -41,12 +42,13 @@ def law_fault(job: Job, sampler: SamplerStage, batches: Sequence[Tensor]) -> str
     for _ in range(REPEATS):
         epoch = secrets.randbelow(EPOCHS)
         for number, seeds in enumerate(batches):
-            verifier.check(sampler.sample(seeds, epoch, number), None)
+            batch = sampler.sample(seeds, epoch, number)
+            verifier.check(CheckedBatch.whole(batch, None, number))
     return verifier.fault
 
 
 def verifier(job: Job, spec: SamplerSpec, sampler: SamplerStage) -> Verifier:
-    """Return the verifier of a verification epoch."""
+    """Return a verifier of a system's batches."""
     law = sampler.law
     tested = picks_are_tested(spec, sampler)
     inclusion = Inclusion(job.graph, law, VERIFIED_ROWS) if tested else None

@@ -116,7 +116,9 @@ class EpochReport:
     None without compute and, for a recipe, where no seed has a label. ``param_norm`` is the
     Frobenius norm of all parameters after the epoch, ``param_moved`` how far the epoch moved those
     of each layer; None and empty where the system does not report them. ``peak_alloc_bytes`` is the
-    peak of the device's allocator so far. ``ok`` and ``reason``: whether every timed batch passed.
+    peak of the device's allocator so far. ``digests`` are those of the edges of batches that were
+    checked, by number in the epoch; ``digest`` is that of all. ``ok`` and ``reason``: whether every
+    timed batch passed.
     """
 
     epoch: int
@@ -130,6 +132,7 @@ class EpochReport:
     ok: bool = True
     reason: str = ""
     digest: str = ""
+    digests: dict[int, str] = field(default_factory=dict)
     param_norm: float | None = None
     param_moved: list[float] = field(default_factory=list)
 

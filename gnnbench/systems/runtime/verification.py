@@ -1,8 +1,7 @@
-"""Checks every batch of an epoch that the stages cannot distinguish from a timed one.
+"""Checks batches: offsets, destinations, numbers of edges, neighbours, feature rows.
 
-The stages pass every batch and its rows to the same hook in every epoch. In a verification epoch
-the hook checks them: offsets, destinations, numbers of edges, neighbours, feature rows. What the
-sampler reports about its batch is ignored: blocks are checked in the form that layers take.
+What the sampler reports about its batch is ignored: blocks are checked in the form that layers
+take. Of timed epochs the copied batches are checked (``spot_checks``), of verification epochs all.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gnnbench.core.minibatch import Batch, Block
+from gnnbench.core.minibatch import Block
 from gnnbench.datasets.graph import Graph
 from gnnbench.distributed.merge import SampledHops
+from gnnbench.systems.runtime.spot_checks import CheckedBatch
 from gnnbench.validation import gate
 from gnnbench.validation.edges import Edges
 from gnnbench.validation.inclusion import Inclusion
@@ -51,7 +51,7 @@ class Verifier:
         self._fault = ""
         # Edges to look up: batch and hop; int64 [3, n]: destinations, neighbours, multiplicities.
         self._pending: list[tuple[str, Tensor]] = []
-        self.batches = 0
+        self._batch_number = 0
 
     @property
     def fault(self) -> str:
@@ -61,22 +61,31 @@ class Verifier:
             self._fault = self._inclusion.fault
         return self._fault
 
-    def check(self, batch: Batch, rows: Tensor | None) -> None:
-        """Check a batch and its feature rows, before their buffers are reused."""
-        self.batches += 1
+    def check(self, batch: CheckedBatch) -> None:
+        """Check a batch and its feature rows."""
         if self._fault:
             return
+        self._batch_number = batch.number + 1
         self._sha = hashlib.sha256()
         try:
             self._check_blocks(list(reversed(batch.blocks)), batch)
-            if rows is not None:
-                gate.check_features(self._graph, batch.input_nodes, rows)
+            if batch.rows is not None and batch.row_nodes is not None:
+                if batch.num_rows != batch.input_nodes.numel():
+                    raise gate.Fault(
+                        f"{batch.num_rows} feature rows for {batch.input_nodes.numel()} nodes"
+                    )
+                gate.check_features(self._graph, batch.row_nodes, batch.rows)
         except gate.Fault as fault:
             self._look_up_edges()  # of earlier batches, whose fault comes first
-            self._fault = self._fault or f"batch {self.batches}: {fault}"
+            self._fault = self._fault or f"batch {self._batch_number}: {fault}"
         self.digests.append(self._sha.digest())
         if sum(edges.shape[1] for _, edges in self._pending) > EDGES:
             self._look_up_edges()
+
+    def take_digests(self) -> list[bytes]:
+        """Return the digests of the batches since the last call."""
+        digests, self.digests = self.digests, []
+        return digests
 
     @property
     def digest(self) -> str:
@@ -86,7 +95,7 @@ class Verifier:
         """
         return joined(self.digests)
 
-    def _check_blocks(self, blocks: list[Block], batch: Batch) -> None:
+    def _check_blocks(self, blocks: list[Block], batch: CheckedBatch) -> None:
         """Check blocks from the seeds outwards, on the device of the nodes. Raises ``Fault``."""
         if len(blocks) != len(self._fanouts):
             raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
@@ -138,7 +147,7 @@ class Verifier:
         row = torch.arange(some.numel()).repeat_interleave(host_counts[some])
         pairs, multiplicity = (row * size + neighbours).unique(return_counts=True)
         edges = torch.stack((host_dst[some][pairs // size], pairs % size, multiplicity))
-        self._pending.append((f"batch {self.batches}: hop {hop}", edges))
+        self._pending.append((f"batch {self._batch_number}: hop {hop}", edges))
         return ""
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The hook of a verification epoch, on a graph of four nodes and batches written out."""
+"""Checks of whole batches, on a graph of four nodes and batches written out."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gnnbench.core.minibatch import Block, MiniBatch
+from gnnbench.systems.runtime.spot_checks import CheckedBatch
 from gnnbench.systems.runtime.verification import DESTINATIONS, Verifier
 from gnnbench.validation.law import Law
 
@@ -32,10 +33,14 @@ def batch(offsets=(0, 2, 4), local=(2, 3, 0, 0), nodes=(0, 1, 2, 3), seeds=(0, 1
     return MiniBatch(torch.tensor(seeds), [block], len(local))
 
 
+def check(verifier, batch, rows=None):
+    verifier.check(CheckedBatch.whole(batch, rows, len(verifier.digests)))
+
+
 def look(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
     verifier = Verifier(Graph(), Law.of(pick, INDPTR), (fanout,), frontier)
     for one in batches:
-        verifier.check(one, Graph.features[one.input_nodes.long()] if rows is None else rows)
+        check(verifier, one, Graph.features[one.input_nodes.long()] if rows is None else rows)
     return verifier
 
 
@@ -97,7 +102,7 @@ def test_of_many_destinations_some_are_looked_at(step, fault):
     local = (every + step) % Ring.num_nodes
     block = Block(Ring.indptr.int(), local, every, Ring.num_nodes)
     verifier = Verifier(Ring(), Law.of("floyd", Ring.indptr), (2,), "cumulative")
-    verifier.check(MiniBatch(every.long(), [block], Ring.num_nodes), None)
+    check(verifier, MiniBatch(every.long(), [block], Ring.num_nodes))
     assert verifier.fault == fault
 
 
@@ -105,7 +110,7 @@ def test_of_many_destinations_some_are_looked_at(step, fault):
 def test_no_node_is_outside_the_graph(node):
     """Where none of its rows are fetched either."""
     verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2,), "cumulative")
-    verifier.check(batch(nodes=(0, 1, 2, node)), None)
+    check(verifier, batch(nodes=(0, 1, 2, node)))
     assert verifier.fault == "batch 1: hop 1: a node lies outside the graph's 4"
 
 
@@ -127,7 +132,7 @@ def without_hops(*seeds):
 def look_at_seeds(*batches):
     verifier = Verifier(Graph(), Law.of("", INDPTR), (), "cumulative")
     for one in batches:
-        verifier.check(one, Graph.features[one.input_nodes])
+        check(verifier, one, Graph.features[one.input_nodes])
     return verifier
 
 
@@ -165,10 +170,10 @@ def test_only_new_destinations_count_with_the_new_frontier():
     outer = Block(ints(0, 1, 1), ints(1), ints(2, 3), 2)
     two = MiniBatch(torch.tensor([2]), [outer, inner], 1, frontier="new")
     verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2, 2), "new")
-    verifier.check(two, None)
+    check(verifier, two)
     assert verifier.fault == ""
     twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
-    verifier.check(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
+    check(verifier, MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"))
     assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault
 
 
@@ -181,7 +186,7 @@ def test_a_layer_sums_over_the_rows_of_the_hop_before(rows):
         outer = Block(ints(*offsets), ints(*local), ints(0, 1), 2)
         law = Law.of("with_replacement", INDPTR)
         verifier = Verifier(Graph(), law, (1, 2), "new")
-        verifier.check(MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"), None)
+        check(verifier, MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"))
         looked.append(verifier.fault)
     assert looked == [
         "",

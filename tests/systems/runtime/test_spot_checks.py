@@ -1,0 +1,110 @@
+"""Copies of batches of timed epochs: which are chosen and copied, and what the audit reports."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gnnbench.core.minibatch import Block, MiniBatch, Sizes
+from gnnbench.systems.runtime.spot_checks import (
+    COPIED_ROWS,
+    BatchSelection,
+    CheckedBatch,
+    is_plain,
+    sizes_fault,
+)
+
+BATCH = MiniBatch(
+    torch.tensor([4, 2]),
+    [Block(torch.tensor([0, 1, 2]), torch.tensor([2, 0]), torch.tensor([4, 2, 7]), 2)],
+    2,
+    number=5,
+)
+ROWS = torch.arange(6.0).view(3, 2)
+
+
+def chosen(key, count, batches):
+    selection = BatchSelection(key, count, batches)
+    return [position for position in range(batches) if selection.has(position)]
+
+
+@pytest.mark.parametrize("count,batches", [(4, 4), (4, 3), (2, 1), (2.0, 0)])
+def test_all_batches_of_a_short_epoch_are_chosen(count, batches):
+    assert chosen("key", count, batches) == list(range(batches))
+
+
+def test_no_batch_is_chosen_without_a_key():
+    assert chosen("", 4, 100) == []
+
+
+def test_both_sides_choose_the_same_and_every_epoch_others():
+    assert chosen("a", 4, 50) == chosen("a", 4, 50)
+    choices = [tuple(chosen(f"key {n}", 4, 50)) for n in range(200)]
+    assert len(set(choices)) > 190
+    mean = sum(map(len, choices)) / len(choices)
+    assert 3.4 < mean < 4.6  # sd of the mean is 0.14
+    assert {position for choice in choices for position in choice} == set(range(50))
+
+
+def test_copy_is_unchanged_when_the_buffers_are_reused():
+    batch, rows = replace(BATCH, blocks=[BATCH.blocks[0].mapped(torch.clone)]), ROWS.clone()
+    copy = CheckedBatch.copy_of(batch, rows, batch.number)
+    for tensor in (batch.seeds, rows, batch.blocks[0].indices, batch.blocks[0].src_nodes):
+        tensor.zero_()
+    (block,) = copy.blocks
+    assert block.indices.tolist() == [2, 0] and block.src_nodes.tolist() == [4, 2, 7]
+    assert copy.input_nodes.tolist() == [4, 2, 7] and copy.number == 5
+    assert (copy.num_rows, copy.rows.shape) == (3, (COPIED_ROWS, 2))
+    place = {4: 0, 2: 1, 7: 2}
+    for node, row in zip(copy.row_nodes.tolist(), copy.rows, strict=True):
+        assert torch.equal(row, torch.arange(6.0).view(3, 2)[place[node]])
+
+
+@pytest.mark.parametrize("rows", [torch.zeros(0, 2), torch.zeros(2, 2), None])
+def test_missing_rows_are_copied_as_they_are(rows):
+    copy = CheckedBatch.copy_of(BATCH, rows, 0)
+    assert copy.num_rows == (None if rows is None else len(rows))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [],
+        [(torch.tensor([4, 2, 7]), 2, 3)],
+        [(torch.tensor([4, 2, 7]), 1, 2)],
+        [(torch.tensor([4, 3, 7]), 2, 2)],
+    ],
+)
+def test_reported_sizes_are_compared_with_the_blocks(layers):
+    copy = CheckedBatch.copy_of(BATCH, None, 0)
+    assert sizes_fault(BATCH.sizes(), copy) == ""
+    assert sizes_fault(replace(BATCH.sizes(), layers=layers), copy)
+    assert sizes_fault(replace(BATCH.sizes(), num_nodes=2), copy)
+
+
+class Number(int):
+    pass
+
+
+class Own(torch.Tensor):
+    pass
+
+
+class OwnSizes(Sizes):
+    pass
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        OwnSizes(BATCH.seeds, [], 2),
+        replace(BATCH.sizes(), seeds=BATCH.seeds.as_subclass(Own)),
+        replace(BATCH.sizes(), layers=tuple(BATCH.sizes().layers)),
+        replace(BATCH.sizes(), layers=[(BATCH.seeds.as_subclass(Own), 2, 2)]),
+        replace(BATCH.sizes(), layers=[(BATCH.seeds, 2, Number(2))]),
+        replace(BATCH.sizes(), num_nodes=Number(3)),
+        None,
+    ],
+)
+def test_sizes_that_could_compute_are_not_plain(sizes):
+    assert is_plain(BATCH.sizes()) and not is_plain(sizes)
