@@ -23,11 +23,7 @@ from gnnbench.systems.runtime.epoch_auditor import EpochAuditor
 from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
 from gnnbench.systems.runtime.evaluate import Evaluator
 from gnnbench.systems.runtime.recipe import Recipe, from_plain
-from gnnbench.systems.runtime.spot_checks import (
-    COPIED_BATCHES,
-    COPIED_BATCHES_OF_SAMPLING,
-    BatchSelection,
-)
+from gnnbench.systems.runtime.spot_checks import COPIED_BATCHES, BatchSelection
 from gnnbench.systems.runtime.stochastic import verifier
 from gnnbench.systems.runtime.system import CheckReport, EpochReport, FactRow, ProfileTables, System
 from gnnbench.systems.runtime.trainer import ModelTrainer
@@ -95,7 +91,7 @@ class SystemRunner(System):
         self.schedule.rank_audit.copy_batches(key)
 
     def _run(self, epoch: int, seeds: list[Tensor], timeline: Timeline) -> None:
-        count = COPIED_BATCHES if self.until is Until.COMPUTE else COPIED_BATCHES_OF_SAMPLING
+        count = COPIED_BATCHES[self.until]
         self.recorder.selection = BatchSelection(self._key, count, len(seeds))
         if self.until is Until.SAMPLE:
             timeline.settle()

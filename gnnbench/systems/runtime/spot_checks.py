@@ -1,7 +1,7 @@
 """Copies of randomly chosen batches of a timed epoch, checked once the clock has stopped.
 
 The hook that records every batch copies some of them aside: all offsets, local ids and nodes, and
-``COPIED_ROWS`` random feature rows. Whether a batch is copied is decided after its phases have run,
+about ``COPIED_ROWS`` feature rows. Whether a batch is copied is decided after its phases have run,
 by a key that the harness draws for the epoch and gives to both sides of a pair. So both check the
 same batches, and a stage that computes something else in timed epochs is found out.
 """
@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from gnnbench.core.cell import Until
 from gnnbench.core.minibatch import Batch, Block, Sizes
 
-# Batches of an epoch that are copied, on average; all batches of a shorter epoch. A copy costs 0.1
-# to 0.5 ms, so that it lengthens an epoch that trains by less than 1 %, one that only samples by
-# less than 0.5 %.
-COPIED_BATCHES = 4.0
-COPIED_BATCHES_OF_SAMPLING = 2.0
-COPIED_ROWS = 256
+# Batches of an epoch that are copied, on average; all batches of a shorter epoch. ``overhead`` of
+# tests/trust measures how much longer that makes an epoch.
+COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 4.0}
+COPIED_ROWS = 256  # at least, where a batch has as many
+WORDS = {torch.int32: 1, torch.int64: 2}  # of 4 bytes
 
 
 @dataclass(frozen=True)
@@ -67,27 +68,35 @@ class CheckedBatch:
 
     @classmethod
     def copy_of(cls, batch: Batch, rows: Tensor | None, number: int) -> CheckedBatch:
-        """Copy a batch on its device, without a wait of the host."""
-        nodes = batch.input_nodes
-        blocks = [_copied(block) for block in batch.blocks]
+        """Copy a batch on its device, without a wait of the host; of its rows every n-th.
+
+        The first of these rows is drawn at random.
+        """
+        nodes, blocks = batch.input_nodes, batch.blocks
+        tensors = [t for b in blocks for t in (b.indptr, b.indices, b.src_nodes)]
+        seeds, copied_nodes, *copies = _copied([batch.seeds, nodes, *tensors])
+        parts = iter(copies)
+        copied = [Block(next(parts), next(parts), next(parts), b.num_dst) for b in blocks]
         if rows is None:
-            return cls(number, batch.seeds.clone(), blocks, nodes.clone())
-        places = torch.empty(0, dtype=torch.int64)
-        if rest := min(nodes.numel(), rows.shape[0]):
-            random = secrets.token_bytes(8 * COPIED_ROWS)
-            places = torch.frombuffer(bytearray(random), dtype=torch.int64) % rest
+            return cls(number, seeds, copied, copied_nodes)
+        step = max(min(nodes.numel(), rows.shape[0]) // COPIED_ROWS, 1)
+        some = slice(secrets.randbelow(step), min(nodes.numel(), rows.shape[0]), step)
         return cls(
-            number, batch.seeds.clone(), blocks, nodes.clone(),
-            nodes[places.to(nodes.device, non_blocking=True)],
-            rows.detach()[places.to(rows.device, non_blocking=True)],
+            number, seeds, copied, copied_nodes, nodes[some].clone(), rows.detach()[some].clone(),
             rows.shape[0],
         )  # fmt: skip
 
 
-def _copied(block: Block) -> Block:
-    return Block(
-        block.indptr.clone(), block.indices.clone(), block.src_nodes.clone(), block.num_dst
-    )
+def _copied(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copy tensors of integers; those of a GPU by as few kernels as possible."""
+    if not all(t.is_cuda and t.is_contiguous() and t.dtype in WORDS for t in tensors):
+        return [t.clone() for t in tensors]
+    sizes = [t.numel() * WORDS[t.dtype] for t in tensors]
+    aligned = [-(-size // 4) * 4 for size in sizes]  # 16 bytes, for wide loads and 64-bit views
+    buffer = torch.empty(sum(aligned), dtype=torch.int32, device=tensors[0].device)
+    parts = [part[:size] for part, size in zip(buffer.split(aligned), sizes, strict=True)]
+    torch._foreach_copy_(parts, [t.detach().view(torch.int32) for t in tensors])
+    return [part.view(t.dtype) for part, t in zip(parts, tensors, strict=True)]
 
 
 def sizes_fault(sizes: Sizes, batch: CheckedBatch) -> str:

@@ -54,10 +54,21 @@ def test_copy_is_unchanged_when_the_buffers_are_reused():
     (block,) = copy.blocks
     assert block.indices.tolist() == [2, 0] and block.src_nodes.tolist() == [4, 2, 7]
     assert copy.input_nodes.tolist() == [4, 2, 7] and copy.number == 5
-    assert (copy.num_rows, copy.rows.shape) == (3, (COPIED_ROWS, 2))
-    place = {4: 0, 2: 1, 7: 2}
-    for node, row in zip(copy.row_nodes.tolist(), copy.rows, strict=True):
-        assert torch.equal(row, torch.arange(6.0).view(3, 2)[place[node]])
+    assert copy.num_rows == 3 and copy.row_nodes.tolist() == [4, 2, 7]
+    assert torch.equal(copy.rows, torch.arange(6.0).view(3, 2))
+
+
+def test_every_row_of_a_large_batch_may_be_copied():
+    nodes = torch.arange(5 * COPIED_ROWS + 3)
+    block = Block(torch.zeros(len(nodes) + 1).int(), nodes[:0].int(), nodes, len(nodes))
+    batch = MiniBatch(nodes, [block], 0)
+    copied = set()
+    for _ in range(100):
+        copy = CheckedBatch.copy_of(batch, nodes[:, None].float(), 0)
+        assert copy.row_nodes.tolist() == copy.rows[:, 0].tolist()
+        assert COPIED_ROWS <= len(copy.rows) <= COPIED_ROWS + 1
+        copied |= set(copy.row_nodes.tolist())
+    assert len(copied) == len(nodes)
 
 
 @pytest.mark.parametrize("rows", [torch.zeros(0, 2), torch.zeros(2, 2), None])
