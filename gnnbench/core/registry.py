@@ -96,6 +96,7 @@ OURS: dict[str, dict[str, str]] = {
 }
 
 
+_changed_by_plugins: dict[str, str | None] = {}  # values before, None: the variable was not set
 RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
 
 
@@ -209,5 +210,19 @@ def load(kind: str, name: str) -> object:
     Exceptions from importing a third-party module propagate.
     """
     names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
+    before = dict(os.environ)
     registered: object = entries(kind)[name].load()
+    if name not in OURS[kind]:
+        for variable in before.keys() | os.environ.keys():
+            if os.environ.get(variable) != before.get(variable):
+                _changed_by_plugins.setdefault(variable, before.get(variable))
     return registered
+
+
+def environment_without_plugins() -> dict[str, str]:
+    """The environment variables of this process, less the changes by imports of plug-ins.
+
+    The workers of both sides get these, so that a plug-in cannot slow the other side down.
+    """
+    variables = os.environ | {k: v for k, v in _changed_by_plugins.items() if v is not None}
+    return {k: v for k, v in variables.items() if _changed_by_plugins.get(k, v) is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gnnbench.core import registry
 from gnnbench.core.bootstrap import command
 from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.harness.protocol import EnvironmentFacts
@@ -48,7 +48,8 @@ class Interpreter:
         """Return the environment variables of its workers, without those that lead back to this
         environment.
         """
-        inherited = {k: v for k, v in os.environ.items() if k not in OURS}
+        variables = registry.environment_without_plugins()
+        inherited = {k: v for k, v in variables.items() if k not in OURS}
         folders = native_folders()
         built = next((f for f in folders if f.is_dir()), folders[0])
         return inherited | {"GNNBENCH_NATIVE_DIR": str(built)}
@@ -88,7 +89,8 @@ class Environments:
 
     def variables(self, env: str) -> dict[str, str]:
         """Return the environment variables of a worker in an environment."""
-        inherited = self.others[env].variables() if env else dict(os.environ)
+        own = registry.environment_without_plugins
+        inherited = self.others[env].variables() if env else own()
         return inherited | ({IN_NUMPY: "1"} if self.order_in_numpy else {})
 
     def record(self) -> dict[str, EnvironmentEntry]:
