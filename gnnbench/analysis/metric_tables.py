@@ -54,11 +54,6 @@ def axis_texts(row: CellRow, named: Labels) -> dict[str, str | Time]:
     return {AXIS_HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
 
 
-def metric_value(stage: str, measure: Measure) -> Callable[[CellRow, Metrics], float | None]:
-    """A function that returns a metric of a cell."""
-    return lambda row, known: known.value(row["id"], stage, measure)
-
-
 def _time(stage: str, measure: Measure) -> Text:
     return lambda row, known: time(known.value(row["id"], stage, measure))
 

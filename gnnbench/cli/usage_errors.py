@@ -54,6 +54,6 @@ def _as_option(error: ParserError, context: Context | None) -> str:
     if "-o" not in known or f"--{name}s" in known:
         return ""
     from gnnbench.config.axes import AXES
-    from gnnbench.config.experiment import Measure
+    from gnnbench.config.experiment import MeasureLimits
 
-    return f"give -o {name}=..." if name in {*AXES, *Measure.model_fields} else ""
+    return f"give -o {name}=..." if name in {*AXES, *MeasureLimits.model_fields} else ""

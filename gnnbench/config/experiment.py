@@ -52,7 +52,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Measure(Strict):
+class MeasureLimits(Strict):
     """How long to measure and within which limits; ``0`` switches a limit off.
 
     ``margin``, ``same`` and ``target_half_width`` are those of
@@ -122,7 +122,7 @@ class Measure(Strict):
         return [pairs] if isinstance(pairs, int) else pairs
 
     @model_validator(mode="after")
-    def _ordered(self) -> Measure:
+    def _ordered(self) -> MeasureLimits:
         if sorted(set(self.pairs)) != self.pairs:
             raise ValueError("pairs must ascend: after how many pairs a ratio is looked at")
         if self.rounds % 2:
@@ -216,7 +216,9 @@ class Experiment(Overridable):
         default="",
         description="profile of a run that names none; empty: the definition as it stands",
     )
-    measure: Measure = Field(default=Measure(), description="how long to measure, and limits")
+    measure: MeasureLimits = Field(
+        default=MeasureLimits(), description="how long to measure, and limits"
+    )
     profiles: dict[str, Profile] = Field(
         default={}, description="by name other sizes of the same: any of the keys above"
     )
@@ -313,13 +315,13 @@ def _with_profile(raw: Raw, profile: str) -> Raw:
 KEYS = sorted(
     {"extends", *AXES}
     | set(Experiment.model_fields)
-    | set(Measure.model_fields)
+    | set(MeasureLimits.model_fields)
     | set(Constraint.model_fields)
 )
 
 
 def _sentence(error: ValidationError) -> str:
-    return messages.sentence(error, KEYS, Measure.model_json_schema()["properties"])
+    return messages.sentence(error, KEYS, MeasureLimits.model_json_schema()["properties"])
 
 
 def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:

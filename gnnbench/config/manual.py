@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import TypeAdapter
 
 from gnnbench.config.axes import AXES
-from gnnbench.config.experiment import Experiment, Measure, Overridable
+from gnnbench.config.experiment import Experiment, MeasureLimits, Overridable
 from gnnbench.config.messages import legal
 from gnnbench.core import registry
 from gnnbench.core.option import Option, plain_text
@@ -88,8 +88,8 @@ def _keys() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _limits() -> Iterator[tuple[str, str, str, str]]:
-    schema = Measure.model_json_schema()["properties"]
-    for name, field in Measure.model_fields.items():
+    schema = MeasureLimits.model_json_schema()["properties"]
+    for name, field in MeasureLimits.model_fields.items():
         yield f"`{name}`", legal(schema[name]), _value(field.default), field.description or ""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import product
 
 from gnnbench.config.axes import AXES, CHOICES
-from gnnbench.config.experiment import Experiment, Measure
+from gnnbench.config.experiment import Experiment, MeasureLimits
 from gnnbench.config.merge import Raw, merge
 from gnnbench.core import names, registry
 from gnnbench.core.errors import UsageError
@@ -150,7 +150,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         if key == "threads":
             _check_threads(values)
         return {"axes": {key: [_axis_spelling(key, value) for value in values]}}
-    if key in Measure.model_fields:
+    if key in MeasureLimits.model_fields:
         return {"measure": {key: value}}
     if key == "reference":
         return {"reference": _spelled_label(value)}
@@ -286,7 +286,7 @@ def _unknown(key: str, systems: list[str], known: Known) -> str:
     owners = [s for s in systems if key in known(s, {})]
     if owners:
         return f"'{key}' is a setting of {', '.join(owners)}; say whose: {owners[0]}.{key}=..."
-    every = {*AXES, *Measure.model_fields, "reference"}
+    every = {*AXES, *MeasureLimits.model_fields, "reference"}
     every |= {f"{s}.{path}" for s in systems for path in known(s, {})}
     return f"unknown option '{key}'; {names.suggestion(key, every)}"
 

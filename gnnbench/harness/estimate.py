@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import DataError, GnnbenchError
 from gnnbench.core.fanouts import ALL, at_most
@@ -38,7 +38,7 @@ class Estimate:
     bytes: int | None
 
 
-def estimate(pair: Pair, measure: Measure) -> Estimate:
+def estimate(pair: Pair, measure: MeasureLimits) -> Estimate:
     """Time of the pair and peak memory of its workers, the graph counted once."""
     cells = [c for c in (pair.reference, pair.system) if c is not None]
     size = _size(pair.system)
@@ -115,7 +115,7 @@ def preparations(plan: Plan) -> dict[str, Cost]:
     return costs
 
 
-def describe(plan: Plan, measure: Measure) -> JsonObject:
+def describe(plan: Plan, measure: MeasureLimits) -> JsonObject:
     """Return the dry run as plain values: each cell, its state, estimates per pair and in total."""
     pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     cells = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell, Until
 from gnnbench.harness.environment import feature_store
 from gnnbench.harness.idle_wait import IdleWait
@@ -58,7 +58,7 @@ class Pairing:
     """Runs comparisons sequentially; every worker process ends with its trial."""
 
     journal: RunJournal
-    measure: Measure
+    measure: MeasureLimits
     observer: Observer
     shared_cache: SharedMemoryCache
     calibrations: Sequence[Calibration] = ()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.environment import feature_store
 from gnnbench.harness.journal import Record, RunJournal
@@ -47,7 +47,7 @@ class TrainingCheck:
 
     pair: Pair
     journal: RunJournal
-    measure: Measure
+    measure: MeasureLimits
     shared_cache: SharedMemoryCache
     step: Callable[[Cell, str, float], None]
 

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.harness import timing_anomalies
 from gnnbench.harness.alternating_epochs import AlternatingEpochs
 from gnnbench.harness.doubt import pair_doubt
@@ -35,7 +35,7 @@ class Trial:
         pair: Pair,
         number: int,
         journal: RunJournal,
-        measure: Measure,
+        measure: MeasureLimits,
         shared_cache: SharedMemoryCache,
         gpu: GpuWatch,
         show_progress: ShowProgress,

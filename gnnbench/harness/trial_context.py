@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.journal import Record, RunJournal
@@ -43,7 +43,7 @@ class TrialContext:
     pair: Pair
     number: int
     journal: RunJournal
-    measure: Measure
+    measure: MeasureLimits
     shared_cache: SharedMemoryCache
     show_progress: ShowProgress
     checks_s: dict[str, float] = field(default_factory=dict)

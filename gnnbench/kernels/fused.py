@@ -11,7 +11,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.picks import PickSpec
@@ -142,100 +141,6 @@ def fused_id_map(
     """
     src_nodes, *local = call("fused_id_map", dst, list(neighbors), nodes)
     return src_nodes, local
-
-
-class CapturedFusedMap:
-    """Fused-Map of one shape as a CUDA graph: a batch is one launch and one wait.
-
-    Args:
-        graph_indptr: int64 ``[num_nodes + 1]`` on the GPU or in locked memory.
-        graph_indices: int32 or int64 ``[num_edges]``, likewise.
-        max_seeds: most seeds of a batch.
-        fanouts: as for :func:`fused_map`, as are ``pick``, ``frontier`` and ``with_positions``.
-        capacity: two numbers a hop, of :class:`HighWater`; what a larger batch needs.
-        device: the GPU.
-
-    Raises:
-        UsageError: as :func:`fused_map`, or where capacity is empty.
-    """
-
-    def __init__(
-        self,
-        graph_indptr: Tensor,
-        graph_indices: Tensor,
-        max_seeds: int,
-        fanouts: Sequence[int],
-        *,
-        pick: str | PickSpec,
-        frontier: str,
-        capacity: Sequence[int],
-        device: torch.device | str,
-        with_positions: bool = False,
-    ) -> None:
-        self._graph = (graph_indptr, graph_indices)
-        self._fanouts = list(fanouts)
-        self._pick = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
-        self._frontier = frontier
-        self._with_positions = with_positions
-        # Inputs of the recorded kernels: seeds, in 64 bits so that no invalid id is truncated to a
-        # valid one, and key, batch and number of seeds.
-        self._seeds = torch.zeros(max_seeds, dtype=torch.int64, device=device)
-        self._place = torch.zeros(3, dtype=torch.int64, device=device)
-        self._host_place = torch.zeros(3, dtype=torch.int64, pin_memory=True)
-        self._host_sizes = torch.zeros(2 * len(fanouts) + 1, dtype=torch.int64, pin_memory=True)
-        self._record(list(capacity))
-
-    def _record(self, capacity: list[int]) -> None:
-        pick = (*self._pick.arguments(), self._frontier, self._place)
-        args = (*self._graph, self._seeds, self._fanouts, *pick, self._with_positions, capacity)
-        with torch.cuda.device(self._seeds.device):
-            # Outside the recording, where the first launch of a kernel may load it; no seeds.
-            call("fused_map_padded", *args)
-            self._replayed = torch.cuda.CUDAGraph()
-            # Other threads may query events during the capture.
-            with torch.cuda.graph(self._replayed, capture_error_mode="thread_local"):
-                self._place.copy_(self._host_place, non_blocking=True)
-                flat = call("fused_map_padded", *args)
-                self._host_sizes.copy_(flat[-1], non_blocking=True)
-        self._flat: list[Tensor] = flat
-
-    def sample(self, seeds: Tensor, *, key: int, batch: int) -> MiniBatch:
-        """Sample the batch of ``seeds``, at most ``max_seeds`` of them, on the GPU or not.
-
-        The blocks are views of memory that the next call writes: use them before, in the same
-        stream, or copy them. A batch beyond the capacity is sampled by :func:`fused_map` instead,
-        into memory of its own. Raises as that.
-        """
-        count = seeds.numel()
-        is_ids = seeds.dtype in (torch.int32, torch.int64) and seeds.dim() == 1
-        if not is_ids or count > self._seeds.numel():
-            raise UsageError(
-                f"seeds must be ids in one dimension, at most {self._seeds.numel()} as recorded; "
-                f"they are {seeds.dtype} {list(seeds.shape)}"
-            )
-        if not 0 <= batch < 2**32:  # the kernels would cut it to 32 bits
-            raise UsageError(f"batch must be at least 0 and below 2^32, it is {batch}")
-        seeds = seeds.to(self._seeds.device)
-        with torch.cuda.device(self._seeds.device):
-            self._seeds[:count].copy_(seeds, non_blocking=True)
-            self._host_place.numpy()[:] = key, batch, count
-            self._replayed.replay()
-            torch.cuda.current_stream().synchronize()
-        *took, fault = self._host_sizes.tolist()
-        if fault:  # too large, or broken: then this raises the error
-            mini, _ = fused_map(
-                *self._graph,
-                seeds,
-                self._fanouts,
-                pick=self._pick,
-                frontier=self._frontier,
-                key=key,
-                batch=batch,
-                with_positions=self._with_positions,
-            )
-            return mini
-        flat = trimmed(self._flat[:-1], count, took, self._frontier)  # the sizes are the last
-        return mini_batch(flat, seeds, self._pick, self._frontier, self._with_positions)
 
 
 def trimmed(

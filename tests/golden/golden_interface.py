@@ -14,7 +14,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from gnnbench import cli, schema
 from gnnbench.analysis import metrics
 from gnnbench.config.axes import AXES
-from gnnbench.config.experiment import Experiment, Measure, Profile
+from gnnbench.config.experiment import Experiment, MeasureLimits, Profile
 from gnnbench.core import registry
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.option import Interval
@@ -151,7 +151,7 @@ def _definition_keys() -> Iterator[str]:
     yield "definition extends"
     yield from _model("definition", Experiment)
     yield from _model("profile", Profile)
-    yield from _model("measure", Measure)
+    yield from _model("measure", MeasureLimits)
     for axis in AXES:
         yield f"axis {axis}"
 

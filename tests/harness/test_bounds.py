@@ -7,7 +7,7 @@ import pytest
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
@@ -63,7 +63,7 @@ def metrics_of(tmp_path):
             (tmp_path / f"{name}.jsonl").write_text(text)
         plan = Plan([cell], [pair], {cell.id: cell})
         plan.names = {cell.id: [cell.system]}
-        return Metrics(cell_rows(plan, RunJournal(tmp_path), Measure())[1])
+        return Metrics(cell_rows(plan, RunJournal(tmp_path), MeasureLimits())[1])
 
     return made
 

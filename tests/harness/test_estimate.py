@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import Pair, Plan
 
 CELL = Cell("e", "s", "products~twin@0.02", "gcn", max_batches=4)
-MEASURE = Measure(pairs=[5], rounds=2, time_budget_s=1.0)
+MEASURE = MeasureLimits(pairs=[5], rounds=2, time_budget_s=1.0)
 
 
 def test_more_work_takes_longer_and_more_memory():
@@ -67,7 +67,7 @@ def test_rounds_that_do_not_fit_the_budget_are_not_counted():
     """Rounds of 5 s: a pair of six would take 43 s, of five that fit into 20 s each has two."""
     one = replace(CELL, dataset="products~twin", max_batches=2)
     pair = Pair(one, replace(one, system="r"))
-    found = [estimate(pair, Measure(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
+    found = [estimate(pair, MeasureLimits(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
     assert found[0] == found[1] < found[2]
 
 

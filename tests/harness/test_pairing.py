@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness import pairing as pairings
 from gnnbench.harness.journal import RunJournal
@@ -23,7 +23,7 @@ PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
 ])  # fmt: skip
 def test_the_first_look_is_to_fit_the_budget(tmp_path, observer, measure, rounds):
     journal = RunJournal(tmp_path)
-    pairing = Pairing(journal, Measure(**measure), observer, None)
+    pairing = Pairing(journal, MeasureLimits(**measure), observer, None)
     assert pairing._rounds(PAIR, 4.0, 0.5) == rounds
     assert pairing._rounds(PAIR, 400.0, 50.0) == rounds  # decided in the first life
     assert RunJournal(tmp_path).rounds_of == {PAIR.id: rounds}
@@ -57,7 +57,7 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
         return "enough" if len(begun) > pairs[-1] else ""
 
     monkeypatch.setattr("gnnbench.statistics.stopping_rule.Rule.stop", stop)
-    Pairing(journal, Measure(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
+    Pairing(journal, MeasureLimits(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
     (done,) = journal.done.values()
     if not replica:
         ends = "enough" if pairs[0] == pairs[-1] else "doubt"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gnnbench.analysis.metrics import ALONE, DETERMINISTIC, HIT_RATIO, START, Metrics
-from gnnbench.config.experiment import Measure
+from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
 from gnnbench.harness.doubt import pair_doubt
@@ -81,12 +81,12 @@ class Lives:
         return plan
 
     def rows(self, **measure):
-        rows, metrics = cell_rows(self.plan(), self.journal, Measure(**measure))
+        rows, metrics = cell_rows(self.plan(), self.journal, MeasureLimits(**measure))
         return {r["system"]: r for r in rows}, Metrics(metrics)
 
 
 def couple(*labels, **measure):
-    return SimpleNamespace(compare=[labels], accuracy={}, measure=Measure(**measure))
+    return SimpleNamespace(compare=[labels], accuracy={}, measure=MeasureLimits(**measure))
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
     five(life)
     life.both([(2.0, 1.0), (4.0, 2.0)], life=5, counts=[("sampler", "calls", "", 3)])
     journal = life.journal
-    rows, metrics = cell_rows(life.plan(), journal, Measure())
+    rows, metrics = cell_rows(life.plan(), journal, MeasureLimits())
     for row in rows:
         assert set(row) <= set(column_names(CELLS))
     for row in metrics:
@@ -243,7 +243,7 @@ def test_counts_are_medians_over_epochs_and_none_is_zero(life):
 def test_equal_work_stands_under_every_name_and_is_measured_once(life):
     life.both([(2.0, 1.0), (4.0, 2.0)])
     plan = life.plan(b=["b", "other"])
-    rows, metrics = cell_rows(plan, life.journal, Measure())
+    rows, metrics = cell_rows(plan, life.journal, MeasureLimits())
     assert [(r["id"], r["system"]) for r in rows] == [(A.id, "a"), (B.id, "b"), (B.id, "other")]
     assert rows[1]["ratio"] == rows[2]["ratio"]
     assert len({(r["id"], r["stage"], r["name"], r["where"]) for r in metrics}) == len(metrics)
@@ -337,7 +337,7 @@ def test_a_calibration_gives_the_floor_its_spread(life):
     threads = machine.resolve_threads(0)
     spreads = {"sample_time_s": Spread(0.0, 0.01), "wall_s": Spread(0.0, 0.01)}
     known = Calibration("m", "cpu", threads, "b", "d", "compute", "0", 9, 2, 1.0, 1.0, "", spreads)
-    rows, _ = cell_rows(life.plan(), life.journal, Measure(), [known])
+    rows, _ = cell_rows(life.plan(), life.journal, MeasureLimits(), [known])
     row = next(r for r in rows if r["system"] == "b")
     # Two lives of 1 % each, five pairs, t at 95 % with 4 degrees of freedom
     assert row["noise_floor"] == pytest.approx(2.776 * 0.01 * 2**0.5 / 5**0.5, rel=0.02)
@@ -363,7 +363,7 @@ def test_before_the_last_look_there_is_no_verdict(life):
     five(life)
     journal = life.journal
     journal.done.clear()  # the run was stopped between two looks
-    rows, _ = cell_rows(life.plan(), journal, Measure(unstable_half_width=0.0))
+    rows, _ = cell_rows(life.plan(), journal, MeasureLimits(unstable_half_width=0.0))
     row = next(r for r in rows if r["system"] == "b")
     assert (row["pairs"], row["verdict"]) == (5, "") and row["ratio"] > 1.9
 

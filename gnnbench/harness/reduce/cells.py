@@ -29,7 +29,7 @@ from gnnbench.statistics.noise import Calibration
 from gnnbench.statistics.work_class import work_class
 
 if TYPE_CHECKING:
-    from gnnbench.config.experiment import Measure
+    from gnnbench.config.experiment import MeasureLimits
     from gnnbench.harness.failures import Failure
     from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair, Plan
@@ -41,7 +41,7 @@ BY_CHANCE = "not deterministic: a training step may have other bits when it is c
 def cell_rows(
     plan: Plan,
     journal: JournalState,
-    measure: Measure,
+    measure: MeasureLimits,
     calibrations: Sequence[Calibration] = (),
 ) -> tuple[list[CellRow], list[MetricRow]]:
     """Rows of ``cells.csv`` and of ``metrics.csv``.
@@ -202,7 +202,7 @@ def _add_comparison(
     cell: Cell,
     pair: Pair | None,
     journal: JournalState,
-    measure: Measure,
+    measure: MeasureLimits,
     calibrations: Sequence[Calibration],
 ) -> list[MetricRow]:
     """Add work class and ratio to a row; return the ratios of its phases."""

@@ -15,7 +15,7 @@ from gnnbench.statistics.estimates import Estimate, exponential, geometric_inter
 from gnnbench.statistics.stopping_rule import holm
 
 if TYPE_CHECKING:
-    from gnnbench.config.experiment import Measure
+    from gnnbench.config.experiment import MeasureLimits
     from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair
     from gnnbench.statistics.noise import Calibration
@@ -64,12 +64,12 @@ def ratio(journal: JournalState, pair: Pair, value: Value) -> Estimate:
     return exponential(mean) if mean.n else mean
 
 
-def unsteady(time: Estimate, measure: Measure) -> bool:
+def unsteady(time: Estimate, measure: MeasureLimits) -> bool:
     """Whether a time's interval is wider than the definition allows; without interval it is not."""
     return 0 < measure.unstable_half_width < time.relative_half_width < math.inf
 
 
-def steady(journal: JournalState, pair: Pair, measure: Measure) -> bool:
+def steady(journal: JournalState, pair: Pair, measure: MeasureLimits) -> bool:
     """Whether the primary metrics of both sides of a pair have intervals as narrow as required."""
     metric = primary_metric.of(pair.system.until)
     sides = [journal.by_trial(c, pair) for c in (pair.reference, pair.system) if c is not None]
@@ -79,7 +79,7 @@ def steady(journal: JournalState, pair: Pair, measure: Measure) -> bool:
 def compared(
     journal: JournalState,
     pair: Pair,
-    measure: Measure,
+    measure: MeasureLimits,
     calibrations: Sequence[Calibration],
     value: Value | None = None,
     doubtful: bool = False,

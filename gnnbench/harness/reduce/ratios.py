@@ -21,7 +21,7 @@ from gnnbench.statistics.noise import Calibration
 from gnnbench.statistics.work_class import work_class
 
 if TYPE_CHECKING:
-    from gnnbench.config.experiment import Experiment, Measure
+    from gnnbench.config.experiment import Experiment, MeasureLimits
     from gnnbench.core.cell import Cell
     from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair, Plan
@@ -76,7 +76,7 @@ def _row(
     names: tuple[str, str],
     is_inverse: bool,
     journal: JournalState,
-    measure: Measure,
+    measure: MeasureLimits,
     calibrations: Sequence[Calibration],
 ) -> RatioRow:
     assert pair.reference is not None
