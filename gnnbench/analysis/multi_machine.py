@@ -231,12 +231,12 @@ def remarks(run: Run) -> list[str]:
             f" of gnnbench's trials by {_loss_spread(run.machines):.2g}."
         )
     for row in run.record.work:
-        middle, low, high = (100 * value for value in row["difference"])
-        counted = "edges" if row["of"] == "edges" else "input nodes"
+        middle, low, high = (100 * value for value in row.difference)
+        counted = "edges" if row.of == "edges" else "input nodes"
         lines.append(
-            f"{row['machines']} machines: DistDGL's batches have {middle:+.2f} % [{low:+.2f},"
-            f" {high:+.2f}] {counted} compared with gnnbench's ({row['distdgl']['n']} and"
-            f" {row['gnnbench']['n']} batches)."
+            f"{row.machines} machines: DistDGL's batches have {middle:+.2f} % [{low:+.2f},"
+            f" {high:+.2f}] {counted} compared with gnnbench's ({row.distdgl.n} and"
+            f" {row.gnnbench.n} batches)."
         )
     for failed in run.failed_lives:
         link = f"{failed['machines']} machines, {failed['rate_gbit_s']:g} Gbit/s"
@@ -245,6 +245,6 @@ def remarks(run: Run) -> list[str]:
             f" {failed['status']}: {failed['reason']}."
         )
     for count, partition in run.record.distdgl_partitions.items():
-        cut, edges = partition["cut"], partition["edges"]
+        cut, edges = partition.cut, partition.edges
         lines.append(f"{count} machines: DGL's METIS cuts {cut:,} of {edges:,} edges.")
     return lines

@@ -17,6 +17,7 @@ from gnnbench.core.errors import MissingError, SettingError, UsageError
 from gnnbench.core.fanouts import ALL
 from gnnbench.datasets import names as names_of_data
 from gnnbench.models.kinds import MODELS
+from gnnbench.schema.run_json import SweepPointJson
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
 DEFAULT = "default"  # of these: each sampler's own
@@ -35,7 +36,7 @@ class Grid:
     names: dict[str, list[str]]
     unsupported: dict[str, str]
     asked: list[str] = field(default_factory=list)
-    sweeps: dict[str, list[Raw]] = field(default_factory=dict)
+    sweeps: dict[str, list[SweepPointJson]] = field(default_factory=dict)
 
 
 class Resolution(Protocol):
@@ -248,7 +249,7 @@ def _all_neighbours_fault(cell: Cell) -> str:
 
 
 def _combinations(
-    experiment: Experiment, sweeps: dict[str, list[Raw]]
+    experiment: Experiment, sweeps: dict[str, list[SweepPointJson]]
 ) -> Iterator[tuple[Raw, list[str]]]:
     """Values of all cells, each with the list that its id belongs into: that of its point, which is
     noted in ``sweeps``."""

@@ -34,7 +34,6 @@ from gnnbench.kernels.match import match_degrees, overlaps, pairs
 from gnnbench.kernels.picks import WEIGHTED
 from gnnbench.pipelines.order import Permuted
 from gnnbench.sampling.build import build_sampler
-from gnnbench.schema.run_record import JsonObject
 
 BATCH = 8000
 MATCHED = 64  # batches of an epoch of which all pairs are matched, as experiments do
@@ -150,8 +149,8 @@ def measured(
 
 def changed(recipe: TwinRecipe, settings: Sequence[str]) -> TwinRecipe:
     """``recipe`` with ``KEY=VALUE`` (values as in TOML) in place of its own."""
-    values: JsonObject = tomllib.loads("\n".join(settings))
-    return TwinRecipe(**{**recipe.model_dump(), **values})
+    values = tomllib.loads("\n".join(settings))
+    return TwinRecipe.model_validate({**recipe.model_dump(), **values})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

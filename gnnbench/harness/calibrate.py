@@ -191,7 +191,9 @@ def _lives(folder: Path) -> tuple[dict[int, JournalRecord], list[str]]:
     """Return the pairs that count, by number, and the doubts of those that count but are
     unreliable.
     """
-    events = [e for e in read_journal(folder / "events.jsonl") if e["event"] == "life"]
+    events = [
+        e for e in read_journal(folder / "events.jsonl", JournalRecord) if e["event"] == "life"
+    ]
     counted = [e for e in events if not e["void"]]
     doubted = [e["doubt"] for e in counted if e["doubt"]]
     return {e["life"]: e for e in counted if not e["doubt"]}, doubted

@@ -36,7 +36,7 @@ from gnnbench.harness.retry import Again, again
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.measure import machine
 from gnnbench.schema import CellRow
-from gnnbench.schema.run_record import JsonObject
+from gnnbench.schema.run_json import RunJson
 from gnnbench.statistics import noise
 from gnnbench.statistics.noise import Calibration
 
@@ -121,7 +121,7 @@ def _run_locked(request: Request, observer: Observer, shared_cache: SharedMemory
 
 def _measure_into(
     path: Path,
-    record: JsonObject,
+    record: RunJson,
     request: Request,
     observer: Observer,
     shared_cache: SharedMemoryCache,
@@ -197,10 +197,10 @@ def _measure_into(
     return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
 
 
-def _record(request: Request) -> JsonObject:
+def _record(request: Request) -> RunJson:
     """Return the content of ``run.json`` at the start of a run."""
     experiment, plan = request.experiment, request.plan
-    record = {
+    record: RunJson = {
         "experiment": experiment.model_dump(mode="json"),
         "definition_hash": experiment.hash,
         "profile": request.profile,

@@ -23,7 +23,7 @@ from gnnbench.core.option import plain_text
 from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT, overridden_environment
 from gnnbench.measure import machine
 from gnnbench.schema.reader import read_json_record, run_folders
-from gnnbench.schema.run_record import JsonObject
+from gnnbench.schema.run_json import IdentityJson, PluginJson, RunJson
 
 SHOWN = 3  # differences between two definitions
 
@@ -56,7 +56,7 @@ def writing(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def identity() -> JsonObject:
+def identity() -> IdentityJson:
     """Return code and machine of this process, as ``run.json`` records them."""
     machine_record = machine.record()
     return {
@@ -69,7 +69,7 @@ def identity() -> JsonObject:
     }
 
 
-def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
+def plugins(cells: Collection[Cell]) -> dict[str, PluginJson]:
     """Return the package of each third-party system and stage that cells name, and a digest of
     its sources.
     """
@@ -85,7 +85,7 @@ def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
     }
 
 
-def create(out: Path, experiment: Experiment, record: JsonObject) -> Path:
+def create(out: Path, experiment: Experiment, record: RunJson) -> Path:
     """Create a run folder with the resolved definition; it appears complete or not at all."""
     parent = out / experiment.name
     ensure_folder(parent)
@@ -105,12 +105,19 @@ def create(out: Path, experiment: Experiment, record: JsonObject) -> Path:
     raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
 
 
-def reopen(folder: Path, record: JsonObject) -> JsonObject:
+def reopen(folder: Path, record: RunJson) -> RunJson:
     """Record in ``run.json`` that a run continues; returns the record of its start."""
     sweep(folder)
     before = read_json_record(folder)
-    kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
-    now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
+    now = {
+        "at": utc_stamp(),
+        "revision": record["revision"],
+        "versions": record["versions"],
+        "environments": record["environments"],
+        "machine_id": record["machine_id"],
+        "load_before": record["load_before"],
+        "plugins": record["plugins"],
+    }
     before["resumed"] = [*before.get("resumed", []), now]
     write_json(folder / "run.json", {**before, "finished": False})
     return before
@@ -145,7 +152,7 @@ def nothing_there(out: Path, experiment: Experiment) -> UsageError:
     )
 
 
-def find_to_resume(out: Path, experiment: Experiment, record: JsonObject, force: bool) -> Path:
+def find_to_resume(out: Path, experiment: Experiment, record: RunJson, force: bool) -> Path:
     """The latest run of this definition.
 
     Raises ``UsageError`` when the definition, the machine or a package's version changed; and,
@@ -160,7 +167,9 @@ def find_to_resume(out: Path, experiment: Experiment, record: JsonObject, force:
         if before["definition_hash"] == experiment.hash:
             break
     else:
-        then, now = (flattened(e) for e in (read_json_record(folders[-1])["experiment"], plain_now))
+        then, now = (
+            flattened({**e}) for e in (read_json_record(folders[-1])["experiment"], plain_now)
+        )
         raise UsageError(
             f"the last run, '{folders[-1].name}', is another one: {_differences(then, now)}; give"
             " the same options as then, or start anew with --fresh"
@@ -200,12 +209,12 @@ def _changed(*values: tuple[str, object, object]) -> list[str]:
 
 
 def _brought(
-    then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]
+    then: dict[str, PluginJson], now: dict[str, PluginJson]
 ) -> list[tuple[str, object, object]]:
     """Return each third-party package that the runs use: its name, its sources then and now."""
     brings = {key: one["package"] for key, one in {**then, **now}.items()}
 
-    def sources(run: dict[str, dict[str, str]], who: str) -> dict[str, str]:
+    def sources(run: dict[str, PluginJson], who: str) -> dict[str, str]:
         return {key: run[key]["source_digest"] for key in run if brings[key] == who}
 
     return [(who, sources(then, who), sources(now, who)) for who in dict.fromkeys(brings.values())]

@@ -216,7 +216,7 @@ class RunJournal(JournalState):
     def __init__(self, folder: Path) -> None:
         pack.unpack(folder)
         events, samples = folder / "events.jsonl", folder / "samples.jsonl"
-        super().__init__(read_journal(events), read_journal(samples))
+        super().__init__(read_journal(events, Record), read_journal(samples, Record))
         self._event_file = Journal(events)
         self._sample_file = Journal(samples)
 

@@ -11,6 +11,7 @@ from gnnbench.core.cell import Cell, flat
 from gnnbench.core.option import plain_text
 from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
+from gnnbench.schema.run_json import SweepPointJson
 
 ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compared with anything
 
@@ -42,7 +43,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
     couples: list[tuple[str, str]] = field(default_factory=list)  # added comparisons
-    sweeps: dict[str, list[dict[str, object]]] = field(default_factory=dict)  # as the grid's
+    sweeps: dict[str, list[SweepPointJson]] = field(default_factory=dict)  # as the grid's
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own

@@ -23,6 +23,7 @@ from gnnbench.measure import machine
 from gnnbench.reproduction.claim import Claim, sizes
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv, read_record
+from gnnbench.schema.run_json import RunJson
 
 FINISHED, RESUME, RUN, CANNOT = "finished", "to be continued", "to be run", "cannot run here"
 
@@ -100,7 +101,7 @@ def _step(run: str, claims: tuple[str, ...], out: Path) -> RunStep:
     if not request.plan.pairs:
         failure = next(iter(request.plan.failures.values()))
         return replace(step, state=CANNOT, reason=failure.reason, seconds=0.0)
-    record = {**folder.identity(), "environments": request.environments.record()}
+    record: RunJson = {**folder.identity(), "environments": request.environments.record()}
     try:
         path = folder.find_to_resume(out, request.experiment, record, force=False)
     except UsageError:  # there is none, or it has other code or is of another machine

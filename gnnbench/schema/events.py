@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
+
+T = TypeVar("T")
 
 JournalRecord = dict[str, Any]
 """A line of ``samples.jsonl``: the columns of ``SampleRow`` but ``void``, and further measurements
@@ -107,8 +109,12 @@ class RetryEvent(TypedDict):
     pairs: list[str]
 
 
-def read_journal(path: Path) -> list[JournalRecord]:
-    """All complete records of a journal; none if the file does not exist."""
+def read_journal(path: Path, record: type[T]) -> list[T]:
+    """All complete records of a journal; none if the file does not exist.
+
+    ``record`` is the type of its lines. They are not validated: journals have tens of megabytes.
+    """
+    del record
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")[:-1]

@@ -18,7 +18,6 @@ from typing import IO, Any
 
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import SAMPLES, SampleRow
-from gnnbench.schema.run_record import JsonObject
 
 ARCHIVE = "raw.tar.xz"
 SAMPLE_JOURNAL, EVENT_JOURNAL = "samples.jsonl", "events.jsonl"
@@ -42,7 +41,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def records(path: Path) -> Iterator[JsonObject]:
+def records(path: Path) -> Iterator[Any]:
     """Records of a journal, in order; none without a file. A torn line of a killed run is skipped.
 
     Raises ``UsageError`` for a damaged archive.

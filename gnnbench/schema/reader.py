@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gnnbench.core import names
 from gnnbench.core.cell import PHASES, flat
@@ -31,7 +31,8 @@ from gnnbench.schema import (
     raw,
     run_record,
 )
-from gnnbench.schema.run_record import JsonObject, RunRecord
+from gnnbench.schema.run_json import RunJson
+from gnnbench.schema.run_record import RunRecord
 
 RecordT = TypeVar("RecordT", bound=Record)
 Scalar = str | int | float | bool | None
@@ -204,15 +205,16 @@ def read_record(folder: Path) -> RunRecord:
     return run_record.parse(_json_object(path), path)
 
 
-def read_json_record(folder: Path) -> JsonObject:
+def read_json_record(folder: Path) -> RunJson:
     """``run.json`` of a folder as it is on disk, to be written again. Raises as ``read_record``."""
     path = folder / "run.json"
     content = _json_object(path)
     run_record.parse(content, path)
-    return content
+    record: RunJson = content
+    return record
 
 
-def _json_object(path: Path) -> JsonObject:
+def _json_object(path: Path) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -91,7 +91,7 @@ class ExperimentRecord(OpenModel):
 class SweepPoint(OpenModel):
     """Values of the swept axes, and the ids of their cells."""
 
-    values: JsonObject
+    values: dict[str, Any]
     cells: list[str]
 
 
@@ -99,6 +99,29 @@ class EnvironmentRecord(OpenModel):
     """A Python environment of ``--env``."""
 
     versions: dict[str, str | None] = {}
+
+
+class BatchesRecord(OpenModel):
+    """A mean over batches; ``n`` is their number."""
+
+    n: int
+
+
+class WorkRecord(OpenModel):
+    """Whether DistDGL's batches are as large as gnnbench's; see ``WorkJson``."""
+
+    machines: int
+    of: str
+    gnnbench: BatchesRecord
+    distdgl: BatchesRecord
+    difference: list[float]
+
+
+class PartitionRecord(OpenModel):
+    """A partition by DGL's METIS: edges that it cuts, and all edges."""
+
+    cut: int
+    edges: int
 
 
 class RunRecord(OpenModel):
@@ -118,16 +141,16 @@ class RunRecord(OpenModel):
     profile: str | None = None
     started: str = ""
     finished: bool | None = None
-    work: list[JsonObject] = []
-    distdgl_partitions: dict[str, JsonObject] = {}
+    work: list[WorkRecord] = []
+    distdgl_partitions: dict[str, PartitionRecord] = {}
 
     @property
-    def definition(self) -> JsonObject:
+    def definition(self) -> dict[str, Any]:
         """The resolved definition as ``run.json`` has it."""
         return self.experiment.model_dump(exclude_unset=True)
 
 
-def parse(content: JsonObject, path: Path) -> RunRecord:
+def parse(content: Any, path: Path) -> RunRecord:
     """Validate a record. Raises ``UsageError``, which names the key, for a wrong type."""
     try:
         return RunRecord.model_validate(content)

@@ -130,12 +130,12 @@ def test_journal_survives_a_torn_line(tmp_path):
     whole = path.read_bytes()
     for cut in (0, 1, len(whole) // 2, len(whole) - 2, len(whole) - 1, len(whole)):
         path.write_bytes(whole[:cut])
-        before = read_journal(path)
+        before = read_journal(path, dict)
         assert before == [{"a": 1, "b": None}, {"a": 2}][: whole[:cut].count(b"\n")]
         again = files.Journal(path)
         again.append({"a": 3})
         again.close()
-        assert read_journal(path) == [*before, {"a": 3}]
+        assert read_journal(path, dict) == [*before, {"a": 3}]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):

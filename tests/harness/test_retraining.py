@@ -82,7 +82,7 @@ def test_the_reference_is_trained_again_and_a_correct_system_passes(
     assert [(r["status"], r["reason"]) for r in rows.values()] == [("ok", "")] * 2
     assert rows[system]["work_class"] == work
     (events,) = tmp_path.glob("*/*/events.jsonl")
-    kept = [e for e in read_journal(events) if e["event"] == "retrained"]
+    kept = [e for e in read_journal(events, dict) if e["event"] == "retrained"]
     if work == "equivalent":  # once for the run, kept for other comparisons
         assert [len(e["trainings"]) for e in kept] == [RETRAININGS]
     else:  # of this trial's own epochs

@@ -63,11 +63,11 @@ def state(out):
         tomllib.loads((folder / "definition.toml").read_text())
         if (folder / "cells.csv").exists():
             reader.read(folder)
-        events = read_journal(folder / "events.jsonl")
+        events = read_journal(folder / "events.jsonl", dict)
         on_disk["done"] += [e["pair"] for e in events if e["event"] == "done"]
         on_disk["trials"] += [(e["pair"], e["life"]) for e in events if e["event"] == "life"]
         on_disk["failed"] += [e["cell"] for e in events if e["event"] == "failed"]
-        read_journal(folder / "samples.jsonl")
+        read_journal(folder / "samples.jsonl", dict)
         if (folder / "samples.jsonl").exists():
             text = (folder / "samples.jsonl").read_bytes()
             whole = text[: text.rfind(b"\n") + 1]

@@ -12,19 +12,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from gnnbench.contrib.advisor.model import OptionValue
 from gnnbench.core.cell import flat
 from gnnbench.core.errors import EXIT_OK, EXIT_REGRESSION, GnnbenchError, UsageError
 from gnnbench.core.terminal import guard_streams
 from gnnbench.schema import CellRow
-from gnnbench.schema.run_record import JsonObject
 
 if TYPE_CHECKING:
-    from gnnbench.contrib.advisor.advice import Setting
+    from gnnbench.contrib.advisor.advice import AdviceRecord, Setting
 
 EXPERIMENT = "advise"
 WITHIN = 1.1  # times the fastest choice's time
@@ -34,6 +37,28 @@ GRAPHS = 5
 ASKED = ("dataset", "model", "hidden", "batch_size", "fanouts", "device", "seed")
 STAMP = "%Y%m%dT%H%M%SZ"
 Row = CellRow
+
+
+class RankedChoice(TypedDict):
+    """What is read of a ranked choice: its settings and the expected seconds."""
+
+    settings: dict[str, OptionValue]
+    batch_s: float
+    first_s: float
+
+
+class RankedAdvice(TypedDict):
+    """What is read of the advice on a graph: the setting by name, and the choices."""
+
+    setting: dict[str, object]
+    ranking: list[RankedChoice]
+
+
+class WrittenAdvice(TypedDict):
+    """What is read of a file that :func:`write` made: a time and the advice by dataset."""
+
+    written: str
+    advice: dict[str, RankedAdvice]
 
 
 @dataclass(frozen=True)
@@ -48,12 +73,12 @@ class Judged:
     """
 
     dataset: str
-    advised: JsonObject
+    advised: dict[str, OptionValue]
     expected_s: float
     advised_s: float | None
     advised_over: float | None
     fastest_over: float | None
-    fastest: JsonObject
+    fastest: dict[str, OptionValue]
     reason: str = ""
 
     @property
@@ -64,8 +89,8 @@ class Judged:
         return self.advised_over <= WITHIN * self.fastest_over
 
 
-def write(profile: str, path: Path) -> JsonObject:
-    """Advise on every graph of a profile and write it down; a file is never written over."""
+def write(profile: str, path: Path) -> dict[str, AdviceRecord]:
+    """Advise on every graph of a profile and write a new file; returns the advice by dataset."""
     from gnnbench.contrib.advisor.advice import advise
 
     if path.exists():
@@ -73,17 +98,16 @@ def write(profile: str, path: Path) -> JsonObject:
     advice = {s.dataset: advise(s).plain() for s in settings(profile)}
     record = {"profile": profile, "written": time.strftime(STAMP, time.gmtime()), "advice": advice}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return record
+    return advice
 
 
-def _written(path: Path) -> JsonObject:
+def _written(path: Path) -> WrittenAdvice:
     """What ``write`` has left there. Raises ``UsageError`` for anything else."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = TypeAdapter(WrittenAdvice).validate_json(path.read_bytes())
+    except (OSError, ValidationError):
         record = None
-    whole = isinstance(record, dict) and {"written", "advice"} <= record.keys() and record["advice"]
-    if not whole:
+    if record is None or not record["advice"]:
         raise UsageError(f"'{path}' holds no advice; give a file that 'write' has made, whole")
     return record
 
@@ -125,19 +149,20 @@ def settings(profile: str) -> list[Setting]:
     return settings_of
 
 
-def judge(record: JsonObject, rows: Sequence[Row], started: str) -> list[Judged]:
+def judge(record: WrittenAdvice, rows: Sequence[Row], started: str) -> list[Judged]:
     """Every graph's advice by the rows of a run. Raises ``UsageError`` where the run is older."""
     if started < record["written"]:
         raise UsageError("the run began before the advice was written down; measure again")
     return [_judged(name, advice, rows) for name, advice in record["advice"].items()]
 
 
-def _judged(dataset: str, advice: JsonObject, rows: Sequence[Row]) -> Judged:
+def _judged(dataset: str, advice: RankedAdvice, rows: Sequence[Row]) -> Judged:
     ranking = advice["ranking"]
     cells = [_row(advice["setting"], choice["settings"], rows) for choice in ranking]
     times = [None if row is None else _over(row) for row in cells]
+    no_settings: dict[str, OptionValue] = {}
     measured = [(t, choice["settings"]) for t, choice in zip(times, ranking, strict=True) if t]
-    fastest_over, fastest = min(measured, key=lambda m: m[0], default=(None, {}))
+    fastest_over, fastest = min(measured, key=lambda m: m[0], default=(None, no_settings))
     reason = ""
     if len(ranking) > MOST:
         reason = f"{len(ranking)} choices, more than {MOST}"
@@ -159,7 +184,9 @@ def _over(row: Row) -> float | None:
     return 1 / float(row["ratio"]) if row["ratio"] else None
 
 
-def _row(asked_of: JsonObject, wanted: JsonObject, rows: Sequence[Row]) -> Row | None:
+def _row(
+    asked_of: Mapping[str, object], wanted: Mapping[str, OptionValue], rows: Sequence[Row]
+) -> Row | None:
     """Of the cell that is a choice: what was asked, all its settings, no cache below the store
     unsaid. One in doubt is none."""
     for row in rows:
@@ -209,7 +236,7 @@ def main(words: Sequence[str]) -> int:
     """``write PROFILE FILE`` or ``judge FILE RUN``; 5 where the advice did not hold."""
     match list(words):
         case ["write", profile, file]:
-            for dataset, advice in write(profile, Path(file))["advice"].items():
+            for dataset, advice in write(profile, Path(file)).items():
                 print(dataset, advice["ranking"][0]["settings"])
             return EXIT_OK
         case ["judge", file, folder]:

@@ -27,20 +27,20 @@ from gnnbench.contrib.emulated_network.life import (
 )
 from gnnbench.contrib.emulated_network.network import Network
 from gnnbench.contrib.emulated_network.plan import Plan
+from gnnbench.contrib.emulated_network.records import SampleLine
 from gnnbench.core.errors import UsageError
 from gnnbench.core.files import Journal, ensure_folder, plain, write_json, write_text
 from gnnbench.measure import machine
 from gnnbench.schema import MACHINES, MachineRow, pack
 from gnnbench.schema.events import read_journal
 from gnnbench.schema.reader import read_csv, read_json_record
-from gnnbench.schema.run_record import JsonObject
+from gnnbench.schema.run_json import DglPartitionJson, RunJson, WorkJson
 from gnnbench.schema.writer import write_csv
 from gnnbench.statistics.estimates import mean_interval, welch
 
 SYSTEMS = ("vanilla", "hybrid", "hybrid-fused")
 PARTITIONS = "partitions"  # in the run's folder
 _FEW = 3  # fanout and steps where rounds of some hops are counted
-Row = JsonObject
 Say = Callable[[str], None]
 
 
@@ -122,7 +122,7 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
                 journal.append(line)
             _write(out, turns, rows)
     _write(out, turns, rows)
-    totals = work(read_journal(out / "samples.jsonl"), what.fanouts)
+    totals = work(read_journal(out / "samples.jsonl", SampleLine), what.fanouts)
     record |= {"finished": True, "ended": _stamp(), "work": totals}
     write_json(out / "run.json", record)
     if not failed_lives(out):
@@ -133,16 +133,18 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
 def failed_lives(out: Path) -> int:
     """How many lives of a run failed."""
     rows = read_csv(out / "machines.csv", MachineRow)
-    return len({key_of_row({**row}) for row in rows if row["status"] not in ("", OK)})
+    return len({key_of_row(row) for row in rows if row["status"] not in ("", OK)})
 
 
-def _write(out: Path, turns: Sequence[Turn], rows: dict[tuple[object, ...], list[Row]]) -> None:
+def _write(
+    out: Path, turns: Sequence[Turn], rows: dict[tuple[object, ...], list[MachineRow]]
+) -> None:
     """The table, in the order in which lives take turns."""
     known = (rows.get(turn.key, []) for turn in turns)
     write_csv(out / "machines.csv", MACHINES, (row for some in known for row in some))
 
 
-def _begun(out: Path, record: Row) -> list[Row]:
+def _begun(out: Path, record: RunJson) -> list[MachineRow]:
     """Rows of the lives of a run that ended well; ``record`` takes over what began with it.
 
     Raises ``UsageError`` where there is none, or one of another definition, code or machine.
@@ -150,12 +152,11 @@ def _begun(out: Path, record: Row) -> list[Row]:
     if not (out / "run.json").exists():
         raise UsageError(f"there is no run in '{out}' to resume")
     before = read_json_record(out)
-    ways = (("the code", "revision", "source_digest"), ("the machine", "machine_id", ""))
-    changed = [
-        word
-        for word, key, part in ways
-        if (before[key][part] != record[key][part] if part else before[key] != record[key])
-    ]
+    changed = []
+    if before["revision"]["source_digest"] != record["revision"]["source_digest"]:
+        changed.append("the code")
+    if before["machine_id"] != record["machine_id"]:
+        changed.append("the machine")
     if before["versions"] != record["versions"]:
         changed.append("a package's version")
     then, now = (plain(r["definition"]) for r in (before, record))
@@ -165,16 +166,18 @@ def _begun(out: Path, record: Row) -> list[Row]:
             f"{' and '.join(changed)} changed since the run in '{out}' was begun; give the same"
             " options as then, or another folder with --out"
         )
-    kept = ("started", "load_before", "distdgl_partitions")
-    record |= {name: before[name] for name in kept if name in before}
+    record["started"] = before["started"]
+    record["load_before"] = before["load_before"]
+    if "distdgl_partitions" in before:
+        record["distdgl_partitions"] = before["distdgl_partitions"]
     table = out / "machines.csv"
     rows = read_csv(table, MachineRow) if table.exists() else []
-    return [{**row} for row in rows if row["status"] in ("", OK)]
+    return [row for row in rows if row["status"] in ("", OK)]
 
 
 def _keep(journal: Path, lives: Collection[tuple[object, ...]]) -> None:
     """Leave those lines in a journal that are of ``lives``: others are measured again."""
-    lines = [line for line in read_journal(journal) if key_of_line(line) in lives]
+    lines = [line for line in read_journal(journal, SampleLine) if key_of_line(line) in lives]
     write_text(journal, "".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -217,7 +220,7 @@ def _plan(what: Comparison, program: str, life: int, there: Network, parts: Path
     )
 
 
-def _make_partitions(what: Comparison, folder: Path, record: Row, out: Path) -> None:
+def _make_partitions(what: Comparison, folder: Path, record: RunJson, out: Path) -> None:
     """DistDGL's, in a process of their own: DGL's METIS leaves threads and memory behind.
 
     Those that are there stay; ``record`` tells of each once it is whole. Raises ``UsageError``
@@ -233,7 +236,7 @@ def _make_partitions(what: Comparison, folder: Path, record: Row, out: Path) -> 
         done = start.alone(
             [sys.executable, "-m", "gnnbench.contrib.emulated_network.distdgl", *words]
         )
-        made = json.loads(done.splitlines()[-1])
+        made: DglPartitionJson = json.loads(done.splitlines()[-1])
         if made != known.get(str(count), made):
             raise UsageError(
                 f"DGL's partition for {count} machines came out otherwise than when the run was"
@@ -243,7 +246,7 @@ def _make_partitions(what: Comparison, folder: Path, record: Row, out: Path) -> 
         write_json(out / "run.json", record)
 
 
-def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
+def work(lines: Sequence[SampleLine], fanouts: Sequence[int]) -> list[WorkJson]:
     """Whether DistDGL draws as much as gnnbench does: edges and input nodes of whole batches.
 
     By number of machines: means over batches of all ranks, and DistDGL's less gnnbench's in parts
@@ -265,7 +268,7 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
         own = times.setdefault(line["machines"], {}).setdefault(line["system"], {})
         for name in ("edges", "nodes"):
             own.setdefault(name, []).extend(line[name][:-1])  # the last batch may be smaller
-    rows = []
+    rows: list[WorkJson] = []
     for count, systems in sorted(times.items()):
         if not {"hybrid", THEIRS} <= systems.keys():
             continue
@@ -284,7 +287,7 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
     return rows
 
 
-def _record(what: Comparison) -> Row:
+def _record(what: Comparison) -> RunJson:
     machine_record = machine.record()
     return {
         "experiment": {

@@ -22,7 +22,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from gnnbench.contrib.emulated_network.plan import Plan
-from gnnbench.schema.run_record import JsonObject
+from gnnbench.contrib.emulated_network.records import EpochReport, Measured
+from gnnbench.schema.run_json import DglPartitionJson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,10 +41,9 @@ NAME = "graph"
 OWNERS = "owners.npy"  # next to DGL's own files: the part of each node, int64 [num_nodes]
 _TIMEOUT_S = 45.0
 _LEFT_S = 20.0  # how long a server may take to end once its trainers have
-Row = JsonObject
 
 
-def partition(dataset: str, parts: int, folder: Path, seed: int) -> Row:
+def partition(dataset: str, parts: int, folder: Path, seed: int) -> DglPartitionJson:
     """Split a graph of the store by DGL's METIS into ``folder``; edges that it cuts, and its parts.
 
     Nodes, edges and training nodes are balanced, as its example does; a part keeps the one ring of
@@ -161,7 +161,7 @@ def serve() -> None:
     _dgl().distributed.initialize(os.environ["DGL_IP_CONFIG"])
 
 
-def train(plan: Plan) -> list[Row]:
+def train(plan: Plan) -> list[EpochReport]:
     """A trainer: all epochs of a life, as it saw them."""
     import torch
     import torch.distributed as dist
@@ -189,7 +189,7 @@ def train(plan: Plan) -> list[Row]:
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=plan.learning_rate)
     asked = _count_requests()
-    rows = []
+    rows: list[EpochReport] = []
     for place, (system, number) in enumerate(plan.epochs):
         epoch_row = _epoch(plan.steps(number), graph, loader, model, optimizer, asked)
         rows.append({"place": place, "system": system, "epoch": number, **epoch_row})
@@ -200,7 +200,7 @@ def train(plan: Plan) -> list[Row]:
 def _epoch(
     most: int, graph: DistGraph, loader: Iterable[DrawnBatch], model: Module, optimizer: Optimizer,
     asked: list[int],
-) -> Row:  # fmt: skip
+) -> Measured:  # fmt: skip
     import torch
     import torch.distributed as dist
 

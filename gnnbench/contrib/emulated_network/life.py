@@ -7,22 +7,21 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gnnbench.contrib.emulated_network import link, network, start
 from gnnbench.contrib.emulated_network.network import Network
 from gnnbench.contrib.emulated_network.plan import Plan
+from gnnbench.contrib.emulated_network.records import EpochReport, SampleLine, Setting
 from gnnbench.core.errors import CellsFailedError
 from gnnbench.measure import machine
-from gnnbench.schema import MACHINES
-from gnnbench.schema.run_record import JsonObject
+from gnnbench.schema import MachineRow
 
 OURS, THEIRS, DGL = "gnnbench", "distdgl", "dgl"
 LIFE_S = 1800.0  # that a life may take that gets on
 COPY_S = 0.25
 OK = "ok"
-Row = JsonObject
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Turn:
         return key_of_line(self.setting)
 
     @property
-    def setting(self) -> Row:
+    def setting(self) -> Setting:
         """The same by name, as each line of ``samples.jsonl`` has it."""
         plan, there = self.plan, self.there
         return {
@@ -59,20 +58,30 @@ class Turn:
         return f"life {self.life + 1}, {where}"
 
 
-def key_of_row(row: Row) -> tuple[object, ...]:
+def key_of_row(row: MachineRow) -> tuple[object, ...]:
     """``Turn.key`` of a row of ``machines.csv``."""
-    fanouts = list(map(int, row["fanouts"].split("/")))
-    program = THEIRS if row["system"] == THEIRS else OURS
-    return key_of_line({**row, "fanouts": fanouts, "program": program})
+    return key_of_line(
+        {
+            "life": row.life,
+            "program": THEIRS if row.system == THEIRS else OURS,
+            "machines": row.machines,
+            "rate_gbit_s": row.rate_gbit_s,
+            "fanouts": list(map(int, row.fanouts.split("/"))),
+            "batch_size": row.batch_size,
+            "hidden": row.hidden,
+        }
+    )
 
 
-def key_of_line(line: Row) -> tuple[object, ...]:
+def key_of_line(line: Setting) -> tuple[object, ...]:
     """``Turn.key`` of a line of ``samples.jsonl``."""
-    names = ("life", "program", "machines", "rate_gbit_s", "batch_size", "hidden")
-    return (*(line[name] for name in names), tuple(line["fanouts"]))
+    return (
+        line["life"], line["program"], line["machines"], line["rate_gbit_s"], line["batch_size"],
+        line["hidden"], tuple(line["fanouts"]),
+    )  # fmt: skip
 
 
-def live(turn: Turn, folder: Path) -> tuple[list[Row], list[Row]]:
+def live(turn: Turn, folder: Path) -> tuple[list[MachineRow], list[SampleLine]]:
     """One life on a network of its own: its rows, and lines for the journal.
 
     Of one that fails rows that say so, one for each system, and no line. ``folder`` is for what its
@@ -95,63 +104,79 @@ def live(turn: Turn, folder: Path) -> tuple[list[Row], list[Row]]:
     common = _common(turn)
     try:
         with network.made(there):
-            common["copy_gbit_s"] = link.measured(there, COPY_S)
+            common.copy_gbit_s = link.measured(there, COPY_S)
             begun, busy, own = time.monotonic(), machine.busy_seconds(), _own_seconds()
             start.run(
                 there, commands, logs, extra={"OMP_NUM_THREADS": "1"}, limit=LIFE_S, watched=True
             )
             taken = time.monotonic() - begun
             others = (machine.busy_seconds() - busy - (_own_seconds() - own)) / taken
-        reports = [row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))]
+        reports: list[EpochReport] = [
+            row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))
+        ]
     except CellsFailedError as error:
         status = error.status if isinstance(error, start.LifeFailedError) else "crash"
-        failed = {**common, "status": status, "reason": str(error)}
+        failed = replace(common, status=status, reason=str(error))
         systems = dict.fromkeys(system for system, _ in plan.epochs)
-        return [{**failed, "system": system} for system in systems], []
-    rows = rows_of({**common, "others_cores": max(0.0, others), "status": OK}, reports)
+        return [replace(failed, system=system) for system in systems], []
+    rows = rows_of(replace(common, others_cores=max(0.0, others), status=OK), reports)
     return rows, [{**turn.setting, "first": turn.first, **row} for row in reports]
 
 
-def _common(turn: Turn) -> Row:
+def _common(turn: Turn) -> MachineRow:
     there, plan = turn.there, turn.plan
-    return {
-        "life": turn.life,
-        "first": turn.first,
-        "dataset": plan.dataset,
-        "partition": plan.method if turn.program == OURS else DGL,
-        "machines": there.machines,
-        "rate_gbit_s": there.rate,
-        "delay_s": there.delay / 1e3,
-        "fanouts": "/".join(map(str, plan.fanouts)),
-        "hops": len(plan.fanouts),
-        "batch_size": plan.batch_size,
-        "hidden": plan.hidden,
-    }
+    return MachineRow(
+        life=turn.life,
+        first=turn.first,
+        dataset=plan.dataset,
+        partition=plan.method if turn.program == OURS else DGL,
+        machines=there.machines,
+        rate_gbit_s=there.rate,
+        delay_s=there.delay / 1e3,
+        fanouts="/".join(map(str, plan.fanouts)),
+        hops=len(plan.fanouts),
+        batch_size=plan.batch_size,
+        hidden=plan.hidden,
+    )
 
 
-def rows_of(common: Row, reports: Sequence[Row]) -> list[Row]:
+def rows_of(common: MachineRow, reports: Sequence[EpochReport]) -> list[MachineRow]:
     """Rows of ``machines.csv`` of a trial's epochs, as the ranks report them."""
-    columns = {c.name for c in MACHINES}
     vanilla = {r["epoch"]: r["losses"] for r in reports if r["system"] == "vanilla"}
     last = max(r["epoch"] for r in reports)
     rows = []
-    for row in reports:
-        losses = row["losses"]
-        vanilla_losses = vanilla.get(row["epoch"]) if row["system"] != "vanilla" else None
-        rows.append(
-            {
-                **common,
-                **{key: value for key, value in row.items() if key in columns},
-                "order": row["place"],
-                # Of a single epoch nothing is timed: it is there for its counts.
-                "warmup": row["epoch"] == 0 or last == 0,
-                "sampled_edges": sum(row["edges"]),
-                "input_nodes": sum(row["nodes"]),
-                "first_loss": losses[0],
-                "last_loss": losses[-1],
-                "loss_gap": _gap(losses, vanilla_losses) if vanilla_losses else None,
-            }
+    for report in reports:
+        losses = report["losses"]
+        vanilla_losses = vanilla.get(report["epoch"]) if report["system"] != "vanilla" else None
+        row = replace(
+            common,
+            system=report["system"],
+            epoch=report["epoch"],
+            rank=report["rank"],
+            order=report["place"],
+            # Of a single epoch nothing is timed: it is there for its counts.
+            warmup=report["epoch"] == 0 or last == 0,
+            wall_s=report["wall_s"],
+            sample_s=report["sample_s"],
+            features_s=report["features_s"],
+            steps=report["steps"],
+            seeds=report["seeds"],
+            sampled_edges=sum(report["edges"]),
+            input_nodes=sum(report["nodes"]),
+            rounds=report["rounds"],
+            size_calls=report.get("size_calls"),
+            reduces=report["reduces"],
+            sample_bytes=report.get("sample_bytes"),
+            features_bytes=report.get("features_bytes"),
+            size_bytes=report.get("size_bytes"),
+            reduced_bytes=report.get("reduced_bytes"),
+            link_sent_bytes=report["link_sent_bytes"],
+            link_received_bytes=report["link_received_bytes"],
+            first_loss=losses[0],
+            last_loss=losses[-1],
+            loss_gap=_gap(losses, vanilla_losses) if vanilla_losses else None,
         )
+        rows.append(row)
     return rows
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from gnnbench.schema.run_record import JsonObject
+from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,4 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> Plan:
         """What :meth:`write` wrote."""
-        content: JsonObject = json.loads(path.read_text(encoding="utf-8"))
-        content["epochs"] = [(system, number) for system, number in content["epochs"]]
-        return cls(**content)
+        return TypeAdapter(cls).validate_json(path.read_bytes())

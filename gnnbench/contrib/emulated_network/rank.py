@@ -22,6 +22,7 @@ from torch import Tensor
 from gnnbench.contrib.emulated_network.distdgl import OWNERS
 from gnnbench.contrib.emulated_network.network import counters
 from gnnbench.contrib.emulated_network.plan import Plan
+from gnnbench.contrib.emulated_network.records import EpochReport, Measured
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.datasets.graph import Graph
@@ -31,9 +32,7 @@ from gnnbench.distributed.partition.ranks import Rank, RankFeatures, RankSampler
 from gnnbench.distributed.partition.rendezvous import contents, meeting
 from gnnbench.distributed.partition.stored import load_or_make
 from gnnbench.distributed.partition.train import Trainer
-from gnnbench.schema.run_record import JsonObject
 
-Row = JsonObject
 DGL = "dgl"  # the partition that DistDGL has
 # FastSample's Fig. 6: the bars, by mode of the partition and by sampler.
 SYSTEMS = {
@@ -84,13 +83,13 @@ class _Few(Trainer):
         return batches[: self.most] if self.most else batches
 
 
-def live(plan: Plan) -> list[Row]:
+def live(plan: Plan) -> list[EpochReport]:
     """All epochs of a life, as this rank saw them. Raises as ``meeting`` and ``join`` do."""
     torch.set_num_threads(1)
     methods = () if plan.method == DGL else (plan.method,)
     definition = {k: v for k, v in asdict(plan).items() if k != "folder"}
     definition |= contents(plan.dataset, methods, plan.seed)
-    rows = []
+    rows: list[EpochReport] = []
     with meeting(definition) as (_, ranks):
         graph = load_dataset(plan.dataset)
         partition = _partition(plan, graph, ranks)
@@ -109,7 +108,8 @@ def live(plan: Plan) -> list[Row]:
             systems[system] = (rank, timed, trainer)
         for place, (system, number) in enumerate(plan.epochs):
             systems[system][2].most = plan.steps(number)
-            rows.append({"place": place, "system": system, **_epoch(*systems[system], number)})
+            measured = _epoch(*systems[system], number)
+            rows.append({"place": place, "system": system, "epoch": number, **measured})
     return rows
 
 
@@ -120,7 +120,7 @@ def _partition(plan: Plan, graph: Graph, ranks: int) -> Partition:
     return Partition.of_owners(owners, ranks, DGL, plan.seed)
 
 
-def _epoch(rank: Rank, timed: _Timed, trainer: Trainer, number: int) -> Row:
+def _epoch(rank: Rank, timed: _Timed, trainer: Trainer, number: int) -> Measured:
     """One epoch between two barriers, whose few bytes are in the link's count."""
     traffic = rank.exchange.traffic
     timed.forget()
@@ -136,7 +136,6 @@ def _epoch(rank: Rank, timed: _Timed, trainer: Trainer, number: int) -> Row:
     grown = {key: value - before[key] for key, value in counts.items()}
     return {
         "rank": rank.rank,
-        "epoch": number,
         "wall_s": wall,
         "sample_s": timed.seconds["sample"],
         "features_s": timed.seconds["features"],

@@ -46,13 +46,14 @@ def lives(monkeypatch):
 
     def live(turn, folder):
         run.append(turn.key)
-        common = {**life._common(turn), "others_cores": 0.0}
+        common = comparing.replace(life._common(turn), others_cores=0.0)
         epochs = enumerate(turn.plan.epochs)
         told = [{**TOLD, "place": p, "system": s, "epoch": n, "rank": 0} for p, (s, n) in epochs]
         if turn.key in wrong:
-            failed = {**common, "status": "crash", "reason": "machine 2 ended by SIGKILL"}
-            return [{**failed, "system": s} for s in comparing.SYSTEMS], []
-        rows = rows_of({**common, "status": "ok"}, told)
+            reason = "machine 2 ended by SIGKILL"
+            failed = comparing.replace(common, status="crash", reason=reason)
+            return [comparing.replace(failed, system=s) for s in comparing.SYSTEMS], []
+        rows = rows_of(comparing.replace(common, status="ok"), told)
         return rows, [{**turn.setting, **row} for row in told]
 
     monkeypatch.setattr(comparing, "live", live)
