@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
+from pydantic import JsonValue
+
 from gnnbench.config import experiment as definitions
 from gnnbench.config import manual
 from gnnbench.config.experiment import Experiment
@@ -26,7 +28,7 @@ class AxisEntry(TypedDict):
     """An axis: its values in the profile, its legal values and its meaning."""
 
     axis: str
-    values: list[object]
+    values: list[JsonValue]
     legal: str
     meaning: str
 
@@ -76,8 +78,8 @@ def about(name_or_path: str, profile: str = "") -> ExperimentEntry:
             for name, value in loaded.profiles.items()
         ],
         "axes": _axes(resolved),
-        "systems": [_system(name) for name in resolved.axis("system")],
-        "others": sorted(set(registry.known(registry.SYSTEM)) - set(resolved.axis("system"))),
+        "systems": [_system(name) for name in resolved.names("system")],
+        "others": sorted(set(registry.known(registry.SYSTEM)) - set(resolved.names("system"))),
         "figures": loaded.figures,
         "sources": loaded.sources,
     }  # fmt: skip

@@ -186,7 +186,7 @@ def _show_dry_run(request: Request, json: bool) -> None:
     from gnnbench.analysis.labels import SAMPLER_AXES, labels
     from gnnbench.core.units import binary, seconds, taking
     from gnnbench.harness import campaign
-    from gnnbench.harness.estimate import describe
+    from gnnbench.harness.estimate import describe, epoch_is_cut
 
     plan = request.plan
     if request.only_failed:
@@ -196,40 +196,45 @@ def _show_dry_run(request: Request, json: bool) -> None:
     description = describe(plan, request.experiment.measure)
     if json:
         print_json(
-            {"experiment": request.experiment.name, "profile": request.profile, **description}
+            {
+                "experiment": request.experiment.name,
+                "profile": request.profile,
+                **description.plain(),
+            }
         )
         return
-    cells = description["cells"]
+    cells = description.cells
     # One line for each cell; a cell with several names shows all of them.
-    named = labels({**r, "system": name} for r in cells for name in r["names"])
+    named = labels({**c.plain(), "system": name} for c in cells for name in c.names)
     groups: dict[str, list[Mapping[str, object]]] = {}
-    for r in cells:
+    for planned in cells:
+        r = planned.plain()
         title = ", ".join(named.varying(r, SAMPLER_AXES).values())
         groups.setdefault(title or "cells", []).append({
-            "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
+            "system": " = ".join(named.system({**r, "system": name}) for name in planned.names),
             **{axis: text for axis, text in named.values(r).items() if axis in SAMPLER_AXES},
-            "status": r["status"] if r["status"] != "planned" else "",
-            "comparison": seconds(r["estimated_time_s"]),
-            "memory": binary(r["estimated_bytes"]),
-            "reason": r["reason"],
+            "status": planned.status if planned.status != "planned" else "",
+            "comparison": seconds(planned.expected.seconds),
+            "memory": binary(planned.expected.bytes),
+            "reason": planned.reason,
         })  # fmt: skip
     say(named.title())
-    for note in description["notes"]:
+    for note in description.notes:
         say(note)
     print()
     for title, rows in groups.items():
         print_table(title, rows, ("reason",))
     say(
         _estimate_text(
-            len(cells), description["pairs"], description["pairs_of_unknown_size"],
-            description["estimated_time_s"], description["estimated_peak_bytes"],
+            len(cells), description.pairs, description.unknown,
+            description.time_s, description.peak_bytes,
         )
     )  # fmt: skip
-    if any(r["epoch_is_cut"] for r in cells):
+    if any(epoch_is_cut(planned.cell) for planned in cells):
         say("epochs are cut to their first batches; -o max_batches=0 runs whole ones")
-    for needed in description["preparations"]:
-        costs = [needed[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
-        say(f"{needed['dataset']} is prepared first: {taking(*costs)}")
+    for dataset, cost in description.preparations.items():
+        costs = taking(cost.seconds, cost.memory_bytes, cost.disk_bytes)
+        say(f"{dataset} is prepared first: {costs}")
 
 
 def _estimate_text(

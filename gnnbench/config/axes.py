@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from gnnbench.config import messages
 from gnnbench.core import fanouts, names
 from gnnbench.core.cell import PHASES
-from gnnbench.schema.definition_values import AxisType, AxisValue
+from gnnbench.schema.definition_values import AxisType
 
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0)]
@@ -61,7 +61,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 @cache  # a definition checks its axes profile by profile
-def _adapter(axis: str) -> TypeAdapter[AxisValue]:
+def _adapter(axis: str) -> TypeAdapter[object]:
     """Return the validator of an axis's values."""
     return TypeAdapter(AXES[axis])
 

@@ -6,12 +6,13 @@ import codecs
 import tomllib
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from gnnbench.config import limits
-from gnnbench.config.merge import Raw
 from gnnbench.core.errors import UsageError
 
 
-def parsed(path: Path) -> Raw:
+def parsed(path: Path) -> dict[str, JsonValue]:
     """The tables of a file, with or without a byte-order mark. Raises ``UsageError``."""
     try:
         with path.open("rb") as file:

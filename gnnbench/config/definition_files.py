@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from gnnbench.config import definition_file, limits
-from gnnbench.config.merge import Raw, laid_on_default, merge, with_paths
+from gnnbench.config.merge import laid_on_default, merge, with_paths
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
 from gnnbench.datasets.manifest import share_dir
@@ -48,7 +50,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
+def files(name_or_path: str) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
     """The files of a definition: its own, then those it extends, settings written by paths.
 
     Raises ``UsageError``.
@@ -67,7 +69,7 @@ def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
         path = _find(parent, path.parent)
 
 
-def _read(path: Path) -> Raw:
+def _read(path: Path) -> dict[str, JsonValue]:
     raw = definition_file.parsed(path)
     try:
         limits.check_values(raw)
@@ -83,10 +85,10 @@ def _read(path: Path) -> Raw:
     return with_paths(raw)
 
 
-def merged(name_or_path: str) -> tuple[Path, Raw]:
+def merged(name_or_path: str) -> tuple[Path, dict[str, JsonValue]]:
     """The file of a definition, and its content merged over what it extends."""
     chain = list(files(name_or_path))
-    result: Raw = {}
+    result: dict[str, JsonValue] = {}
     for path, own in reversed(chain):
         own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
         result = merge(laid_on_default(result, own), own) if result else own

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
     field_validator,
     model_validator,
@@ -37,10 +39,9 @@ from gnnbench.config.axes import AXES, REQUIRED, Name, Natural, Positive, check_
 from gnnbench.config.definition_files import files as files
 from gnnbench.config.definition_files import is_one as is_one
 from gnnbench.config.definition_files import shipped as shipped
-from gnnbench.config.merge import Raw, lay_axes
+from gnnbench.config.merge import lay_axes, subtable
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
-from gnnbench.schema.definition_values import AxisTable, AxisValue
 
 if TYPE_CHECKING:
     from gnnbench.statistics.stopping_rule import Rule
@@ -140,8 +141,8 @@ class MeasureLimits(Strict):
 class Constraint(Strict):
     """Either ``include`` or ``exclude``: axis -> value or list of values."""
 
-    include: Raw | None = None
-    exclude: Raw | None = None
+    include: dict[str, JsonValue] | None = None
+    exclude: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Constraint:
@@ -149,7 +150,7 @@ class Constraint(Strict):
             raise ValueError("a constraint has either 'include' or 'exclude'")
         return self
 
-    def keeps(self, combination: Raw) -> bool:
+    def keeps(self, combination: Mapping[str, object]) -> bool:
         """Whether a combination of axis values survives."""
         table = self.include if self.include is not None else self.exclude
         hit = all(_equal(combination.get(axis), value) for axis, value in (table or {}).items())
@@ -177,11 +178,13 @@ class Overridable(Strict):
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
         default=[], description="further pairs of labels to compare with each other"
     )
-    axes: AxisTable = Field(
+    axes: dict[str, list[JsonValue]] = Field(
         default={}, description="axis -> values; the product of all axes is run"
     )
-    zip: AxisTable = Field(default={}, description="axes that move together, lists of one length")
-    sweeps: dict[Name, AxisTable] = Field(
+    zip: dict[str, list[JsonValue]] = Field(
+        default={}, description="axes that move together, lists of one length"
+    )
+    sweeps: dict[Name, dict[str, list[JsonValue]]] = Field(
         default={},
         description="name -> axes that vary while the others stay fixed, one sweep at a time",
     )
@@ -190,7 +193,7 @@ class Overridable(Strict):
         description="include (keep matching combinations alone) or exclude (drop them): axis ->"
         " value, or a list of alternatives",
     )
-    systems: dict[str, Raw] = Field(
+    systems: dict[str, dict[str, JsonValue]] = Field(
         default={}, description="system -> stages and fields of its recipe"
     )
 
@@ -198,7 +201,7 @@ class Overridable(Strict):
 class Profile(Overridable):
     """A named size of the same experiment."""
 
-    measure: Raw = Field(default={}, description="keys of [measure]")
+    measure: dict[str, JsonValue] = Field(default={}, description="keys of [measure]")
 
 
 class Experiment(Overridable):
@@ -255,7 +258,7 @@ class Experiment(Overridable):
         head = f"# resolved by gnnbench; content hash {self.hash}\n"
         return head + tomli_w.dumps(self._plain(without_none=True))
 
-    def _plain(self, without_none: bool = False) -> Raw:
+    def _plain(self, without_none: bool = False) -> dict[str, JsonValue]:
         # Without them a definition is, and hashes, as before there could be any.
         optional = ("compare", "references", "accuracy", "sweeps")
         unused: dict[str, bool | set[str]] = {
@@ -270,14 +273,21 @@ class Experiment(Overridable):
         """Axes that vary a path of one system's recipe."""
         return [axis for table in self.tables() for axis in table if "." in axis]
 
-    def tables(self) -> list[AxisTable]:
+    def tables(self) -> list[dict[str, list[JsonValue]]]:
         """All tables of axes: the centre's, then the sweeps."""
         return [self.axes, self.zip, *self.sweeps.values()]
 
-    def axis(self, name: str) -> list[AxisValue]:
+    def axis(self, name: str) -> list[JsonValue]:
         """Distinct values of an axis over the whole grid, the centre's first, in order."""
-        values = [v for table in self.tables() for v in table.get(name, [])]
-        return [v for i, v in enumerate(values) if v not in values[:i]]
+        return _distinct([v for table in self.tables() for v in table.get(name, [])])
+
+    def names(self, axis: str) -> list[str]:
+        """Distinct values of an axis whose values are names, such as ``system``."""
+        return [value for value in self.axis(axis) if isinstance(value, str)]
+
+
+def _distinct(values: list[JsonValue]) -> list[JsonValue]:
+    return [v for i, v in enumerate(values) if v not in values[:i]]
 
 
 def load(name_or_path: str) -> Experiment:
@@ -291,7 +301,7 @@ def load(name_or_path: str) -> Experiment:
     return _validate(raw, path.name)
 
 
-def _validate(raw: Raw, file: str) -> Experiment:
+def _validate(raw: dict[str, JsonValue], file: str) -> Experiment:
     try:
         experiment = Experiment.model_validate(raw)
     except ValidationError as error:
@@ -304,12 +314,19 @@ def _validate(raw: Raw, file: str) -> Experiment:
     return experiment
 
 
-def _with_profile(raw: Raw, profile: str) -> Raw:
+def _with_profile(raw: dict[str, JsonValue], profile: str) -> dict[str, JsonValue]:
     raw = dict(raw)
-    over = dict(raw.pop("profiles", {}).get(profile, {}))
+    over = dict(subtable(subtable(raw, "profiles"), profile))
+    raw.pop("profiles", None)
     raw.pop("default_profile", None)
-    constraints = raw.get("constraints", []) + over.pop("constraints", [])
+    constraints = [*_constraints(raw), *_constraints(over)]
+    over.pop("constraints", None)
     return {**lay_axes(raw, over), "constraints": constraints}
+
+
+def _constraints(raw: Mapping[str, JsonValue]) -> list[JsonValue]:
+    constraints = raw.get("constraints", [])
+    return constraints if isinstance(constraints, list) else [constraints]
 
 
 KEYS = sorted(
@@ -324,7 +341,9 @@ def _sentence(error: ValidationError) -> str:
     return messages.sentence(error, KEYS, MeasureLimits.model_json_schema()["properties"])
 
 
-def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:
+def resolve(
+    experiment: Experiment, profile: str = "", over: Mapping[str, JsonValue] | None = None
+) -> Experiment:
     """Apply a profile (the default one for ``""``) and overrides; the result has no profiles.
 
     ``over`` is a partial definition, as the command line makes it. ``device = "auto"`` becomes
@@ -336,10 +355,11 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
     raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
     limits.check_values(over or {})
     raw = lay_axes(raw, over or {})
-    for table in (raw["axes"], raw["zip"], *raw.get("sweeps", {}).values()):
-        if "auto" in table.get("device", []):
-            devices = [_auto_device() if d == "auto" else d for d in table["device"]]
-            table["device"] = list(dict.fromkeys(devices)) if table is raw["axes"] else devices
+    axes, sweeps = subtable(raw, "axes"), subtable(raw, "sweeps")
+    for table in (axes, subtable(raw, "zip"), *(subtable(sweeps, name) for name in sweeps)):
+        if isinstance(devices := table.get("device"), list) and "auto" in devices:
+            known = [_auto_device() if d == "auto" else d for d in devices]
+            table["device"] = _distinct(known) if table is axes else known
     try:
         resolved = Experiment.model_validate(raw)
     except ValidationError as error:

@@ -4,13 +4,15 @@ system's recipe resolved."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pydantic import JsonValue, TypeAdapter
+from typing_extensions import TypedDict
+
 from gnnbench.config.axes import AXES
 from gnnbench.config.experiment import Experiment
-from gnnbench.config.merge import Raw
 from gnnbench.core import names
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.errors import MissingError, SettingError, UsageError
@@ -43,7 +45,7 @@ class Resolution(Protocol):
     """What a system makes of its settings (``gnnbench.systems.runtime.find.Resolved``)."""
 
     @property
-    def recipe(self) -> Raw:
+    def recipe(self) -> dict[str, object]:
         """The resolved recipe as plain values."""
         ...
 
@@ -63,8 +65,29 @@ class Resolution(Protocol):
         ...
 
 
-Resolver = Callable[[str, Raw, str, Until], Resolution]
-Known = Callable[[str, Raw], Collection[str]]
+Resolver = Callable[[str, Mapping[str, object], str, Until], Resolution]
+Known = Callable[[str, Mapping[str, object]], Collection[str]]
+
+
+class AxisValues(TypedDict, total=False):
+    """Values of the axes that are fields of a cell."""
+
+    system: str
+    dataset: str
+    model: str
+    until: str
+    device: str
+    batch_size: int
+    fanouts: tuple[int, ...]
+    hidden: int
+    learning_rate: float
+    seed: int
+    threads: int
+    gpus: int
+    evaluate: str
+
+
+_AXIS_VALUES = TypeAdapter(AxisValues)
 
 
 def expand(
@@ -107,7 +130,9 @@ class Fields:
         self._taken: dict[tuple[str, str], bool] = {}
         self._paths: dict[str, set[str]] = {}
 
-    def of(self, system: str, settings: Raw, varied: Collection[str]) -> Raw:
+    def of(
+        self, system: str, settings: Mapping[str, object], varied: Collection[str]
+    ) -> Mapping[str, object]:
         """``settings`` without fields of stages in ``varied`` that the one at hand lacks."""
         below = [path for path in settings if path.startswith(tuple(f"{v}." for v in varied))]
         if self._known is None or not below:
@@ -133,23 +158,26 @@ class Fields:
 
 
 def _cell(
-    experiment: Experiment, combination: Raw, resolve: Resolver, fields: Fields, env: str
+    experiment: Experiment,
+    combination: Mapping[str, JsonValue],
+    resolve: Resolver,
+    fields: Fields,
+    env: str,
 ) -> tuple[Cell, str]:
-    system = combination["system"]
-    settings = dict(experiment.systems.get(system, {}))
+    # A learning rate of 1 becomes 1.0: they are one cell.
+    values = _AXIS_VALUES.validate_python(
+        {axis: v for axis, v in combination.items() if axis in AXES and axis not in SAMPLERS}
+    )
+    system = values["system"]
+    given: dict[str, object] = {**experiment.systems.get(system, {})}
     varied: list[str] = []
-    values: Raw = {}
     for axis, value in combination.items():
         if axis in SAMPLERS:
             if value != DEFAULT:
-                settings[f"sampler.{axis}"] = value
-        elif axis in AXES:
-            values[axis] = tuple(value) if axis == "fanouts" else value
-        elif axis.partition(".")[0] == system:
-            settings[axis.partition(".")[2]] = value
+                given[f"sampler.{axis}"] = value
+        elif axis not in AXES and axis.partition(".")[0] == system:
+            given[axis.partition(".")[2]] = value
             varied.append(axis.partition(".")[2])
-    if "learning_rate" in values:  # 1 and 1.0 are one cell
-        values["learning_rate"] = float(values["learning_rate"])
     until = Until.of(values.setdefault("until", Until.COMPUTE.word))
     if values.get("fanouts") == () and until is not Until.MEMORY_IO:
         raise UsageError(
@@ -170,7 +198,7 @@ def _cell(
         raise UsageError(
             "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
         )
-    settings = fields.of(system, settings, varied)
+    settings = fields.of(system, given, varied)
     try:
         resolved = resolve(system, settings, values.get("device", "cpu"), until)
     except SettingError as error:
@@ -193,7 +221,7 @@ def _cell(
     return cell, next(filter(None, faults), "")
 
 
-def _key(system: str, path: str, combination: Raw) -> str:
+def _key(system: str, path: str, combination: Mapping[str, JsonValue]) -> str:
     """What a definition calls a setting of a system: the axis that sets it, or ``SYSTEM.PATH``."""
     axis = path.removeprefix("sampler.")
     of_all = axis in SAMPLERS and combination.get(axis, DEFAULT) != DEFAULT
@@ -250,7 +278,7 @@ def _all_neighbours_fault(cell: Cell) -> str:
 
 def _combinations(
     experiment: Experiment, sweeps: dict[str, list[SweepPointJson]]
-) -> Iterator[tuple[Raw, list[str]]]:
+) -> Iterator[tuple[dict[str, JsonValue], list[str]]]:
     """Values of all cells, each with the list that its id belongs into: that of its point, which is
     noted in ``sweeps``."""
     centre = list(_centre(experiment))
@@ -263,13 +291,13 @@ def _combinations(
             yield from (({**combination, **values}, cells) for combination in centre)
 
 
-def _rows(table: Raw) -> Iterator[Raw]:
+def _rows(table: Mapping[str, list[JsonValue]]) -> Iterator[dict[str, JsonValue]]:
     """Axes that move together, row by row."""
     for values in zip(*table.values(), strict=True):
         yield dict(zip(table, values, strict=True))
 
 
-def _centre(experiment: Experiment) -> Iterator[Raw]:
+def _centre(experiment: Experiment) -> Iterator[dict[str, JsonValue]]:
     first, last = ["dataset", "model"], ["system"]
     between = [a for a in experiment.axes if a not in [*first, *last]]
     axes = [a for a in [*first, *between, *last] if a in experiment.axes]

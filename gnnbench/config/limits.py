@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from gnnbench.config.merge import Raw
 from gnnbench.core.errors import UsageError
 from gnnbench.core.toml_value import MAX_LEVELS
 
@@ -58,7 +57,11 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
-def check_combinations(axes: Raw, together: Raw, sweeps: Mapping[str, Raw]) -> None:
+def check_combinations(
+    axes: Mapping[str, Sequence[object]],
+    together: Mapping[str, Sequence[object]],
+    sweeps: Mapping[str, Mapping[str, Sequence[object]]],
+) -> None:
     """Raise ``UsageError`` where axes have no combination, or more than ``MAX_COMBINATIONS``.
 
     ``axes`` are multiplied, those ``together`` move as one, each of ``sweeps`` repeats what both

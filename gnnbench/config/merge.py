@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gnnbench.schema.run_record import JsonObject
+from collections.abc import Mapping
 
-Raw = JsonObject
+from pydantic import JsonValue
 
 
-def flattened(table: Raw) -> Raw:
+def flattened(table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Nested tables by paths; a stage written as a table has its name under ``name``."""
-    flat: Raw = {}
+    flat: dict[str, JsonValue] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             inner = flattened(value)
@@ -21,26 +21,26 @@ def flattened(table: Raw) -> Raw:
     return flat
 
 
-def with_paths(raw: Raw) -> Raw:
+def with_paths(raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """A partial definition whose axes and systems' settings are written by paths."""
     raw = dict(raw)
-    for table in ("axes", "zip"):
-        if isinstance(raw.get(table), dict):
-            raw[table] = flattened(raw[table])
-    for table, inner in (
+    for key in ("axes", "zip"):
+        if isinstance(table := raw.get(key), dict):
+            raw[key] = flattened(table)
+    for key, inner in (
         ("systems", flattened),
         ("sweeps", flattened),
         ("profiles", with_paths),
     ):
-        if isinstance(raw.get(table), dict):
-            raw[table] = {
+        if isinstance(tables := raw.get(key), dict):
+            raw[key] = {
                 name: inner(value) if isinstance(value, dict) else value
-                for name, value in raw[table].items()
+                for name, value in tables.items()
             }
     return raw
 
 
-def merge(base: Raw, over: Raw) -> Raw:
+def merge(base: Mapping[str, JsonValue], over: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """``base`` with ``over`` laid on it: tables merged, anything else replaced.
 
     A sweep is replaced whole too: its axes move together, so its lists have one length.
@@ -55,21 +55,24 @@ def merge(base: Raw, over: Raw) -> Raw:
     return result
 
 
-def _table(raw: Raw, key: str) -> Raw:
-    """A table, empty where there is none; one of another type is refused when it is validated."""
-    inner = raw.get(key, {})
+def subtable(raw: Mapping[str, JsonValue], key: str) -> dict[str, JsonValue]:
+    """The table under a key; empty for a value of another type, which validation rejects."""
+    inner = raw.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def lay_axes(raw: Raw, over: Raw) -> Raw:
+def lay_axes(raw: Mapping[str, JsonValue], over: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """``merge`` in which an axis that moves between [axes] and [zip] leaves its old place."""
     raw = dict(raw)
     for here, there in (("axes", "zip"), ("zip", "axes")):
-        raw[there] = {k: v for k, v in _table(raw, there).items() if k not in _table(over, here)}
+        laid = subtable(over, here)
+        raw[there] = {k: v for k, v in subtable(raw, there).items() if k not in laid}
     return merge(raw, over)
 
 
-def laid_on_default(base: Raw, own: Raw) -> Raw:
+def laid_on_default(
+    base: Mapping[str, JsonValue], own: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
     """``base`` with what an heir says itself laid on the default profile that it inherits.
 
     Else a run that names no profile would have that profile's axes in place of the heir's. An heir
@@ -78,9 +81,9 @@ def laid_on_default(base: Raw, own: Raw) -> Raw:
     tables = ("axes", "zip", "sweeps", "measure", "systems", "references", "accuracy")
     over = {key: own[key] for key in tables if isinstance(own.get(key), dict)}
     over |= {key: own[key] for key in ("reference", "compare") if key in own}
-    profiles, default = base.get("profiles"), base.get("default_profile")
-    if "default_profile" in own or not isinstance(profiles, dict):
-        return base
-    if not over or not isinstance(default, str) or not isinstance(profiles.get(default), dict):
-        return base
-    return {**base, "profiles": {**profiles, default: lay_axes(profiles[default], over)}}
+    profiles, default = subtable(base, "profiles"), base.get("default_profile")
+    if "default_profile" in own or not over or not isinstance(default, str):
+        return dict(base)
+    if not isinstance(inherited := profiles.get(default), dict):
+        return dict(base)
+    return {**base, "profiles": {**profiles, default: lay_axes(inherited, over)}}

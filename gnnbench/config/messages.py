@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from gnnbench.core import names
-from gnnbench.schema.run_record import JsonObject
-
-Schema = JsonObject
 
 FANOUTS = (
     "a list of lists, each from the seeds outwards with whole numbers from 1 (-1: all neighbours):"
@@ -27,13 +24,14 @@ _WORDS = {
 }  # fmt: skip
 
 
-def legal(schema: Schema) -> str:
+def legal(schema: Mapping[str, JsonValue]) -> str:
     """Return the values that a JSON schema permits, in words."""
-    if (choices := schema.get("enum")) is not None:
+    if isinstance(choices := schema.get("enum"), list):
         return ", ".join(map(str, choices))
     kind = schema.get("type")
     if kind == "array":
-        return f"list: {legal(schema['items'])}" if schema.get("items") else "list"
+        items = schema.get("items")
+        return f"list: {legal(items)}" if isinstance(items, dict) and items else "list"
     if kind in ("integer", "number"):
         name = "whole number" if kind == "integer" else "number"
         bounds = {
@@ -44,7 +42,7 @@ def legal(schema: Schema) -> str:
     return {"string": "name", "boolean": "true, false"}.get(str(kind), "table")
 
 
-def expected(schema: Schema) -> str:
+def expected(schema: Mapping[str, JsonValue]) -> str:
     """The same as the end of a sentence: ``a whole number above 0``, ``cpu, cuda or auto``."""
     choices = legal(schema)
     if "enum" not in schema and schema.get("type") != "boolean":
@@ -59,7 +57,9 @@ def refusal(what: str, value: object, right: str) -> str:
     return f"{what} cannot be {shown if len(shown) <= 120 else shown[:120] + '...'}; it is {right}"
 
 
-def sentence(error: ValidationError, keys: Collection[str], limits: Mapping[str, Schema]) -> str:
+def sentence(
+    error: ValidationError, keys: Collection[str], limits: Mapping[str, Mapping[str, JsonValue]]
+) -> str:
     """The first objection to a definition.
 
     ``keys`` may be meant by an unknown one; ``limits`` are the schemas of the keys of [measure].

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
+from pydantic import JsonValue
+
 from gnnbench.config.axes import AXES, CHOICES
 from gnnbench.config.experiment import Experiment, MeasureLimits
-from gnnbench.config.merge import Raw, merge
+from gnnbench.config.merge import merge, subtable
 from gnnbench.core import names, registry
 from gnnbench.core.errors import UsageError
 from gnnbench.core.option import Option
 from gnnbench.core.toml_value import parse_value
 from gnnbench.models.kinds import MODELS
-from gnnbench.schema.definition_values import AxisValue
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Overrides:
     environments: tuple[str, ...] = ()
 
 
-Known = Callable[[str, Raw], Collection[str]]
+Known = Callable[[str, Mapping[str, object]], Collection[str]]
 
 
 def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -> Overrides:
@@ -47,14 +48,18 @@ def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -
         profile=names.known_spelling(over.profile, experiment.profiles),
         systems=tuple(names.known_spelling(name, systems) for name in over.systems),
         models=tuple(names.known_spelling(name, MODELS) for name in over.models),
-        device=_axis_spelling("device", over.device),
-        pick=_axis_spelling("pick", over.pick),
+        device=_name_spelling("device", over.device),
+        pick=_name_spelling("pick", over.pick),
     )
 
 
-def _axis_spelling(axis: str, value: AxisValue) -> AxisValue:
+def _axis_spelling(axis: str, value: JsonValue) -> JsonValue:
     """The value of an axis as it is known, however it is capitalised; any other as it is."""
-    if not isinstance(value, str) or not value:
+    return _name_spelling(axis, value) if isinstance(value, str) else value
+
+
+def _name_spelling(axis: str, value: str) -> str:
+    if not value:
         return value
     if axis == "pick":
         from gnnbench.kernels.picks import PICKS  # which imports torch
@@ -65,7 +70,7 @@ def _axis_spelling(axis: str, value: AxisValue) -> AxisValue:
     return names.known_spelling(value, MODELS if axis == "model" else CHOICES.get(axis, ()))
 
 
-def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
+def as_definition(over: Overrides, experiment: Experiment, known: Known) -> dict[str, JsonValue]:
     """Partial definition for ``gnnbench.config.experiment.resolve``.
 
     ``key=value`` may set an axis, a field of ``[measure]``, ``reference``, or a path of a system's
@@ -74,7 +79,7 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     gives the paths of a system, with the stages that are set for it. Raises ``UsageError`` for an
     unknown key.
     """
-    axes: Raw = {
+    axes: dict[str, JsonValue] = {
         "system": list(over.systems),
         "dataset": list(over.datasets),
         "model": list(over.models),
@@ -82,7 +87,7 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
         "pick": [over.pick] if over.pick else [],
         "seed": [] if over.seed is None else [over.seed],
     }
-    raw: Raw = {"axes": {k: v for k, v in axes.items() if v}}
+    raw: dict[str, JsonValue] = {"axes": {k: v for k, v in axes.items() if v}}
     if over.repeats:
         raw["measure"] = {"pairs": [over.repeats]}
     systems = list(over.systems) or _systems(experiment)
@@ -104,26 +109,26 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     return raw
 
 
-def _flags(over: Overrides, raw: Raw) -> dict[str, str]:
+def _flags(over: Overrides, raw: Mapping[str, JsonValue]) -> dict[str, str]:
     """What options of their own set, by key; each as it is typed."""
     typed = {
         "system": "--systems", "dataset": "--datasets", "model": "--models", "pick": "--pick",
         "device": "--device", "seed": "--seed",
     }  # fmt: skip
-    flags = {key: flag for key, flag in typed.items() if key in raw["axes"]}
+    flags = {key: flag for key, flag in typed.items() if key in subtable(raw, "axes")}
     return flags | ({"pairs": "--repeats"} if over.repeats else {})
 
 
-def _leaf(definition: Raw) -> str:
+def _leaf(definition: Mapping[str, JsonValue]) -> str:
     """The one key that a partial definition of one option sets."""
     (value,) = definition.values()
     if not isinstance(value, dict):
         return next(iter(definition))
-    (key, inner), *_ = value.items()
-    return ".".join([key, *inner]) if "systems" in definition else key
+    key = next(iter(value))
+    return ".".join([key, *subtable(value, key)]) if "systems" in definition else key
 
 
-def _varied(experiment: Experiment, profile: str) -> Raw:
+def _varied(experiment: Experiment, profile: str) -> dict[str, list[JsonValue]]:
     """Paths that are axes of an experiment or of its profile, with their values."""
     tables = experiment.tables()
     if (chosen := experiment.profiles.get(profile)) is not None:
@@ -132,13 +137,20 @@ def _varied(experiment: Experiment, profile: str) -> Raw:
 
 
 def _systems(experiment: Experiment) -> list[str]:
-    systems = dict.fromkeys(experiment.axis("system"))
+    systems = experiment.names("system")
     for profile in experiment.profiles.values():
-        systems |= dict.fromkeys([*profile.axes.get("system", []), *profile.zip.get("system", [])])
-    return list(systems)
+        of_profile = [*profile.axes.get("system", []), *profile.zip.get("system", [])]
+        systems += [system for system in of_profile if isinstance(system, str)]
+    return list(dict.fromkeys(systems))
 
 
-def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) -> Raw:
+def _option(
+    text: str,
+    raw: Mapping[str, JsonValue],
+    systems: list[str],
+    known: Known,
+    varied: Mapping[str, list[JsonValue]],
+) -> dict[str, JsonValue]:
     key, equals, right = text.partition("=")
     key = key.strip()
     if not equals or not key:
@@ -162,10 +174,10 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         if len(systems) != 1 or ("." not in key and key not in known(systems[0], {})):
             raise UsageError(_unknown(key, systems, known))
         system, path = systems[0], key
-    given = raw.get("systems", {}).get(system, {})
+    given = subtable(subtable(raw, "systems"), system)
     # Of the stages that axes vary any may know the path: it goes to those that do (``grid``).
-    axes = {**varied, **raw["axes"]}
-    paths: Raw = {}
+    axes = {**varied, **subtable(raw, "axes")}
+    paths: dict[str, Option | None] = {}
     for stages in _stages_varied(axes, system, path):
         known_paths = known(system, {**given, **stages})
         paths |= known_paths if isinstance(known_paths, Mapping) else dict.fromkeys(known_paths)
@@ -179,7 +191,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     return {"systems": {system: {path: spelled(value)}}}
 
 
-def _option_spelling(option: Option | None, value: AxisValue) -> AxisValue:
+def _option_spelling(option: Option | None, value: JsonValue) -> JsonValue:
     """A word among an option's choices as it is known, however it is capitalised."""
     choices = getattr(option, "choices", None)
     if not isinstance(value, str) or not isinstance(choices, Collection):
@@ -187,7 +199,7 @@ def _option_spelling(option: Option | None, value: AxisValue) -> AxisValue:
     return names.known_spelling(value, [one for one in choices if isinstance(one, str)])
 
 
-def _spelled_label(label: AxisValue) -> AxisValue:
+def _spelled_label(label: JsonValue) -> JsonValue:
     """A label whose system is spelled as it is registered."""
     if not isinstance(label, str) or not label.strip():
         return label
@@ -195,7 +207,7 @@ def _spelled_label(label: AxisValue) -> AxisValue:
     return " ".join([names.known_spelling(system, registry.known(registry.SYSTEM)), *settings])
 
 
-def _check_threads(values: list[AxisValue]) -> None:
+def _check_threads(values: list[JsonValue]) -> None:
     """Raise ``UsageError`` for more threads than this machine lends."""
     from gnnbench.measure import machine
 
@@ -207,20 +219,22 @@ def _check_threads(values: list[AxisValue]) -> None:
         )
 
 
-def _stages_varied(axes: Raw, system: str, path: str) -> list[Raw]:
+def _stages_varied(
+    axes: Mapping[str, JsonValue], system: str, path: str
+) -> list[dict[str, JsonValue]]:
     """What axes make of the stages of a system that ``path`` leads through: all combinations."""
     inner = {axis.partition(".")[2]: v for axis, v in axes.items() if axis.startswith(f"{system}.")}
-    above = {stage: values for stage, values in inner.items() if path.startswith(f"{stage}.")}
+    above = {s: v for s, v in inner.items() if path.startswith(f"{s}.") and isinstance(v, list)}
     return [dict(zip(above, values, strict=True)) for values in product(*above.values())]
 
 
-def _owners(path: str, system: str, given: Raw, known: Known) -> str:
+def _owners(path: str, system: str, given: Mapping[str, object], known: Known) -> str:
     """Which other stages on the way to a path would have it, the fewest, in words; or ""."""
     parts = path.split(".")
     way = [".".join(parts[:depth]) for depth in range(1, len(parts))]
     ours = registry.OURS.get(parts[0], {})
     for changed in (way[at:] for at in reversed(range(len(way)))):
-        owners: list[Raw] = []
+        owners: list[dict[str, str]] = []
         for choice in product(ours, repeat=len(changed)):
             stages = dict(zip(changed, choice, strict=True))
             with suppress(UsageError):
@@ -233,7 +247,7 @@ def _owners(path: str, system: str, given: Raw, known: Known) -> str:
     return ""
 
 
-def _meant(path: str, system: str, given: Raw, known: Known) -> str:
+def _meant(path: str, system: str, given: Mapping[str, object], known: Known) -> str:
     """Which setting of a system may be meant by a path that is none, and what it takes, in words.
 
     The stage is compared first, then the setting's own name with those of that stage, also those
@@ -263,7 +277,9 @@ def _meant(path: str, system: str, given: Raw, known: Known) -> str:
     return f"did you mean '{meant}'?{add}"
 
 
-def _with_another_stage(kind: str, system: str, given: Raw, known: Known) -> dict[str, str]:
+def _with_another_stage(
+    kind: str, system: str, given: Mapping[str, object], known: Known
+) -> dict[str, str]:
     """Paths that a system lacks and has with one other stage, each with ``STAGE=NAME``.
 
     The innermost stages come first: they change least.
@@ -291,14 +307,14 @@ def _unknown(key: str, systems: list[str], known: Known) -> str:
     return f"unknown option '{key}'; {names.suggestion(key, every)}"
 
 
-def _axis_values(axis: str, value: AxisValue) -> list[AxisValue]:
+def _axis_values(axis: str, value: JsonValue) -> list[JsonValue]:
     if axis == "fanouts":
         if isinstance(value, int):
-            value = [value]
-        elif isinstance(value, str) and re.fullmatch(r"-?\d+([,/]-?\d+)*", value):
+            return [[value]]
+        if isinstance(value, str) and re.fullmatch(r"-?\d+([,/]-?\d+)*", value):
             # As tables and papers have them: 10/5, or several, 10/5,15/10/5; without strokes 10,5.
             hops = value.split(",") if "/" in value else [value.replace(",", "/")]
-            value = [[int(part) for part in one.split("/")] for one in hops]
+            return [[int(part) for part in one.split("/")] for one in hops]
         nested = isinstance(value, list) and value and isinstance(value[0], list)
-        return value if nested else [value]
+        return value if isinstance(value, list) and nested else [value]
     return value if isinstance(value, list) else [value]

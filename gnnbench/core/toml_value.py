@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from gnnbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 MAX_LEVELS = 16  # of tables and lists inside one another
 
 
-def parse_value(text: str) -> object:
+def parse_value(text: str) -> JsonValue:
     """Parse a TOML value, or return the text itself; lists need no quotes: ``[a, b]``.
 
     Raises ``UsageError`` for more than ``MAX_LEVELS`` lists inside one another, and for a number

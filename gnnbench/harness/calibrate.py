@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from gnnbench.analysis.compare import is_in_statistics
 from gnnbench.config import experiment as definitions
 from gnnbench.config import grid
+from gnnbench.config.merge import subtable
 from gnnbench.config.overrides import Overrides, as_definition, spelled
 from gnnbench.core import names, registry
 from gnnbench.core.cell import phases
@@ -84,15 +87,15 @@ def make_request(wish: Wish, out: Path) -> Request:
     names.check("system", system, registry.known(registry.SYSTEM))
     raw = as_definition(over, loaded, environment.known_paths)
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": system, "figures": []}
-    fixed = {
+    fixed: dict[str, JsonValue] = {
         "unstable_half_width": 0.0, "pairs": [wish.pairs], "rounds": wish.rounds,
         "target_half_width": 1e-9, "time_budget_s": 1e9,
     }  # fmt: skip
-    if given := [key for key in fixed if key in raw.get("measure", {})]:
+    if given := [key for key in fixed if key in subtable(raw, "measure")]:
         raise UsageError(
             f"a calibration takes no '{given[0]}'; --pairs and --rounds say how much is measured"
         )
-    raw["measure"] = {**raw.get("measure", {}), **fixed}
+    raw["measure"] = {**subtable(raw, "measure"), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
     base, *others = grid.expand(resolved, available.resolve, known=environment.known_paths).cells
     if others:

@@ -3,26 +3,92 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from gnnbench.core.cgroups import cpu_limit
 from gnnbench.core.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.core.missing import Missing
 from gnnbench.measure import machine
-from gnnbench.schema.run_record import JsonObject
 
 if TYPE_CHECKING:
     from gnnbench.systems.runtime.find import Named
 
 DEVICES = ("cpu", "cuda")
-Entry = JsonObject
 
 
-def _entry(what: str, ok: bool, value: str, fix: str = "") -> Entry:
+class CheckEntry(TypedDict):
+    """A check: its value ``found``, whether it is ``ok``, and how to fix it."""
+
+    what: str
+    ok: bool
+    found: str
+    fix: str
+
+
+class DefinitionEntry(TypedDict):
+    """A shipped definition; ``profiles`` are descriptions by name."""
+
+    name: str
+    title: str
+    default: str
+    profiles: dict[str, str]
+
+
+class SettingEntry(TypedDict):
+    """An option of a system."""
+
+    default: object
+    legal: str
+    help: str
+
+
+SystemEntry = TypedDict(
+    "SystemEntry",
+    {
+        "name": str,
+        "summary": str,
+        "runs on": list[str],
+        "missing": str,
+        "stand-in": str,
+        "settings": dict[str, SettingEntry],
+    },
+)
+
+
+class ModelEntry(TypedDict):
+    """A model and the paper that published it."""
+
+    name: str
+    paper: str
+
+
+class DatasetEntry(TypedDict):
+    """A dataset; sizes are None where they are unknown. ``get``: how to get it, if missing."""
+
+    name: str
+    state: str
+    nodes: int | None
+    edges: int | None
+    features: int | None
+    train: int | None
+    disk_bytes: int | None
+    description: str
+    get: str
+
+
+class Examination(TypedDict):
+    """Checks of this machine, systems and datasets."""
+
+    checks: list[CheckEntry]
+    systems: list[SystemEntry]
+    datasets: list[DatasetEntry]
+
+
+def _entry(what: str, ok: bool, value: str, fix: str = "") -> CheckEntry:
     return {"what": what, "ok": ok, "found": value, "fix": "" if ok else fix}
 
 
-def examine() -> dict[str, list[Entry]]:
+def examine() -> Examination:
     """Return ``checks`` (name, ok, value, fix), ``systems`` and ``datasets``."""
     checks = [
         _installed(),
@@ -39,7 +105,7 @@ def examine() -> dict[str, list[Entry]]:
     return {"checks": checks, "systems": systems(), "datasets": _datasets_or_none()}
 
 
-def _datasets_or_none() -> list[Entry]:
+def _datasets_or_none() -> list[DatasetEntry]:
     """As ``datasets``; None if they cannot be listed, which ``checks`` reports."""
     try:
         return datasets()
@@ -47,15 +113,7 @@ def _datasets_or_none() -> list[Entry]:
         return []
 
 
-def inventory() -> dict[str, list[Entry]]:
-    """Return experiments, systems, models and datasets, with what is missing and how to get it."""
-    return {
-        "experiments": experiments(), "systems": systems(), "models": models(),
-        "datasets": datasets(),
-    }  # fmt: skip
-
-
-def _installed() -> Entry:
+def _installed() -> CheckEntry:
     from gnnbench.core import registry
 
     return _entry(
@@ -63,7 +121,7 @@ def _installed() -> Entry:
     )
 
 
-def _threads() -> Entry:
+def _threads() -> CheckEntry:
     cores = machine.usable_cores()
     quota = cpu_limit()
     limited = "" if quota is None else f" (a CPU quota of {quota:g} cores)"
@@ -74,7 +132,7 @@ def _threads() -> Entry:
     )
 
 
-def _memory() -> Entry:
+def _memory() -> CheckEntry:
     free = machine.free_memory_bytes() / 2**30
     return _entry(
         "memory",
@@ -84,7 +142,7 @@ def _memory() -> Entry:
     )
 
 
-def _shared_memory() -> Entry:
+def _shared_memory() -> CheckEntry:
     from gnnbench.core import pages
     from gnnbench.datasets import shared_memory
 
@@ -106,7 +164,7 @@ def _shared_memory() -> Entry:
     )
 
 
-def _noise() -> Entry:
+def _noise() -> CheckEntry:
     from gnnbench.core.units import plural
     from gnnbench.statistics import noise
 
@@ -125,7 +183,7 @@ def _noise() -> Entry:
     )
 
 
-def _native() -> list[Entry]:
+def _native() -> list[CheckEntry]:
     """Return the state of the native libraries, in the words of a run."""
     try:
         from gnnbench.kernels.missing import library_missing, native_missing
@@ -148,13 +206,13 @@ def _native() -> list[Entry]:
     return [cpu, built]
 
 
-def _needed(what: str, missing: Missing | None, found: str) -> Entry:
+def _needed(what: str, missing: Missing | None, found: str) -> CheckEntry:
     if missing is None:
         return _entry(what, True, found)
     return _entry(what, False, missing.reason, missing.fix)
 
 
-def _gpu() -> Entry:
+def _gpu() -> CheckEntry:
     from gnnbench.kernels.missing import NO_GPU
 
     devices = machine.gpus()
@@ -164,7 +222,7 @@ def _gpu() -> Entry:
     return _entry("GPU", False, NO_GPU.reason, NO_GPU.fix)
 
 
-def _packages() -> list[Entry]:
+def _packages() -> list[CheckEntry]:
     from gnnbench.kernels.dgl_import import dgl_missing
     from gnnbench.kernels.pyg_import import EXTENSIONS, extensions, how_to_get, pyg_missing
 
@@ -193,14 +251,14 @@ def _packages() -> list[Entry]:
     return entries
 
 
-def _store() -> Entry:
+def _store() -> CheckEntry:
     from gnnbench.datasets.paths import data_root, store_problem
 
     problem, _, fix = store_problem().partition("; ")
     return _entry("store", not problem, problem or f"{data_root()} can be written", fix)
 
 
-def _real_data() -> Entry:
+def _real_data() -> CheckEntry:
     try:
         real_graphs = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
     except UsageError as error:
@@ -215,11 +273,11 @@ def _real_data() -> Entry:
     )
 
 
-def experiments() -> list[Entry]:
+def experiments() -> list[DefinitionEntry]:
     """Return the shipped definitions."""
     from gnnbench.config import experiment
 
-    entries = []
+    entries: list[DefinitionEntry] = []
     for name in experiment.shipped():
         value = experiment.load(name)
         profiles = {p: value.profiles[p].description for p in value.profiles}
@@ -232,19 +290,19 @@ def experiments() -> list[Entry]:
     return entries
 
 
-def systems() -> list[Entry]:
+def systems() -> list[SystemEntry]:
     """Return registered systems, runnable ones first: their devices, and why they do not run on
     others.
     """
     from gnnbench.core import registry
 
-    entries: list[Entry] = []
+    entries: list[SystemEntry] = []
     for name in registry.known(registry.SYSTEM):
         entries.append(system(name))
     return sorted(entries, key=lambda entry: not entry["runs on"])
 
 
-def system(name: str) -> Entry:
+def system(name: str) -> SystemEntry:
     """Return one registered system as a row of ``systems``."""
     from gnnbench.harness import available
 
@@ -254,7 +312,7 @@ def system(name: str) -> Entry:
         return {**_NO_SYSTEM, "name": name, "missing": available.broken(name, error).reason}
 
 
-def settings(system: Named) -> dict[str, Entry]:
+def settings(system: Named) -> dict[str, SettingEntry]:
     """Return the options of a registered system by path: default, legal values, help."""
     return {
         path: {"default": option.default, "legal": option.legal, "help": option.help}
@@ -262,12 +320,12 @@ def settings(system: Named) -> dict[str, Entry]:
     }
 
 
-_NO_SYSTEM: Entry = {
+_NO_SYSTEM: SystemEntry = {
     "name": "", "summary": "", "runs on": [], "missing": "", "stand-in": "", "settings": {},
 }  # fmt: skip
 
 
-def _system(name: str) -> Entry:
+def _system(name: str) -> SystemEntry:
     from gnnbench.harness import available
     from gnnbench.harness.failures import Failure
 
@@ -286,14 +344,14 @@ def _system(name: str) -> Entry:
     }  # fmt: skip
 
 
-def models() -> list[Entry]:
+def models() -> list[ModelEntry]:
     """Return the values of ``--models``, and where each was published."""
     from gnnbench.models.kinds import MODELS
 
     return [{"name": kind.name, "paper": kind.paper} for kind in MODELS.values()]
 
 
-def datasets() -> list[Entry]:
+def datasets() -> list[DatasetEntry]:
     """Return the known datasets and their state, present ones first."""
     from gnnbench.datasets import catalog
 

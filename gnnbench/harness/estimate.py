@@ -14,7 +14,6 @@ from gnnbench.core.fanouts import ALL, at_most
 from gnnbench.harness.environment import needs_graph
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.measure import machine
-from gnnbench.schema.run_record import JsonObject
 from gnnbench.statistics.stopping_rule import fitting_rounds
 
 if TYPE_CHECKING:
@@ -36,6 +35,9 @@ class Estimate:
 
     seconds: float | None
     bytes: int | None
+
+
+UNKNOWN = Estimate(None, None)
 
 
 def estimate(pair: Pair, measure: MeasureLimits) -> Estimate:
@@ -115,44 +117,89 @@ def preparations(plan: Plan) -> dict[str, Cost]:
     return costs
 
 
-def describe(plan: Plan, measure: MeasureLimits) -> JsonObject:
-    """Return the dry run as plain values: each cell, its state, estimates per pair and in total."""
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of a dry run: its state (``planned``, or why it cannot run) and its estimates."""
+
+    cell: Cell
+    names: list[str]
+    stand_in_for: str
+    status: str
+    reason: str
+    expected: Estimate = UNKNOWN
+
+    def plain(self) -> dict[str, object]:
+        """Convert to JSON values, with the fields of the cell."""
+        return {
+            **asdict(self.cell), "id": self.cell.id, "names": self.names,
+            "stand_in_for": self.stand_in_for, "epoch_is_cut": epoch_is_cut(self.cell),
+            "status": self.status, "reason": self.reason,
+            "estimated_time_s": self.expected.seconds, "estimated_bytes": self.expected.bytes,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A plan's cells, and estimates in total; ``preparations`` are costs by dataset.
+
+    ``time_s`` and ``peak_bytes`` are None if no pair can run. ``unknown`` is the number of pairs
+    whose dataset has an unknown size.
+    """
+
+    cells: list[PlannedCell]
+    pairs: int
+    unknown: int
+    time_s: float | None
+    peak_bytes: int | None
+    notes: list[str]
+    preparations: dict[str, Cost]
+
+    def plain(self) -> dict[str, object]:
+        """Convert to JSON values."""
+        return {
+            "cells": [cell.plain() for cell in self.cells], "pairs": self.pairs,
+            "pairs_of_unknown_size": self.unknown, "estimated_time_s": self.time_s,
+            "estimated_peak_bytes": self.peak_bytes, "notes": self.notes,
+            "preparations": [
+                {
+                    "dataset": dataset, "estimated_time_s": cost.seconds,
+                    "estimated_bytes": cost.memory_bytes, "estimated_disk_bytes": cost.disk_bytes,
+                }
+                for dataset, cost in self.preparations.items()
+            ],
+        }  # fmt: skip
+
+
+def describe(plan: Plan, measure: MeasureLimits) -> DryRun:
+    """Return the dry run of a plan: each cell, its state, estimates per pair and in total."""
     pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     cells = []
-    total = 0.0
-    unknown = 0
-    peak = 0
     for cell in plan.cells:
-        row: JsonObject = {
-            **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
-            "stand_in_for": plan.stand_ins.get(cell.id, ""), "epoch_is_cut": epoch_is_cut(cell),
-        }  # fmt: skip
         failure = plan.failures.get(cell.id)
-        row["status"] = failure.status if failure else "planned"
-        row["reason"] = failure.reason if failure else ""
-        row["estimated_time_s"] = row["estimated_bytes"] = None
-        if (pair := pairs.get(cell.id)) is not None:
-            expected = estimate(pair, measure)
-            row["estimated_time_s"], row["estimated_bytes"] = expected.seconds, expected.bytes
-            unknown += expected.seconds is None
-            total += expected.seconds or 0.0
-            peak = max(peak, expected.bytes or 0)
-        cells.append(row)
+        cells.append(
+            PlannedCell(
+                cell,
+                plan.names.get(cell.id, [cell.system]),
+                plan.stand_ins.get(cell.id, ""),
+                failure.status if failure else "planned",
+                failure.reason if failure else "",
+                estimate(pairs[cell.id], measure) if cell.id in pairs else UNKNOWN,
+            )
+        )
+    total = sum(cell.expected.seconds or 0.0 for cell in cells)
     total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
-    notes = list(plan.notes)
     costs = preparations(plan)
     total += sum(cost.seconds for cost in costs.values())
+    peak = max((cell.expected.bytes or 0 for cell in cells), default=0)
+    notes = list(plan.notes)
     if peak > machine.memory_limit_bytes():
         notes.append("the largest pair may not fit into this machine's memory")
-    return {
-        "cells": cells, "pairs": len(plan.pairs), "pairs_of_unknown_size": unknown,
-        "estimated_time_s": total if plan.pairs else None,
-        "estimated_peak_bytes": peak if plan.pairs else None, "notes": notes,
-        "preparations": [
-            {
-                "dataset": dataset, "estimated_time_s": cost.seconds,
-                "estimated_bytes": cost.memory_bytes, "estimated_disk_bytes": cost.disk_bytes,
-            }
-            for dataset, cost in costs.items()
-        ],
-    }  # fmt: skip
+    return DryRun(
+        cells=cells,
+        pairs=len(plan.pairs),
+        unknown=sum(c.cell.id in pairs and c.expected.seconds is None for c in cells),
+        time_s=total if plan.pairs else None,
+        peak_bytes=peak if plan.pairs else None,
+        notes=notes,
+        preparations=costs,
+    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from gnnbench.analysis.labels import parse_label
 from gnnbench.analysis.plots import FIGURES
 from gnnbench.config import experiment as definitions
 from gnnbench.config import grid
 from gnnbench.config.experiment import Experiment
-from gnnbench.config.merge import Raw
 from gnnbench.config.overrides import Overrides, as_definition, spelled
 from gnnbench.config.positions import placed
 from gnnbench.core import names, registry
@@ -68,11 +69,11 @@ def make_request(
 
 
 def _planned(
-    loaded: Experiment, over: Overrides, raw: Raw, others: RemoteEnvironments
+    loaded: Experiment, over: Overrides, raw: dict[str, JsonValue], others: RemoteEnvironments
 ) -> tuple[Experiment, Plan]:
     """Return the definition with ``raw`` merged over it, and its plan. Raises ``UsageError``."""
     resolved = definitions.resolve(loaded, over.profile, raw)
-    systems = resolved.axis("system")
+    systems = resolved.names("system")
     with setting("system"):
         environment.check_names(systems, [], others.systems)
     environment.check_names(resolved.systems, [], others.systems)
@@ -82,9 +83,9 @@ def _planned(
     for system in systems:  # what a package raises is its own fault, not a value's
         available.system(system)
     with setting("model"):
-        environment.check_names(systems, resolved.axis("model"), others.systems)
+        environment.check_names(systems, resolved.names("model"), others.systems)
     with setting("dataset"):
-        for dataset in resolved.axis("dataset"):
+        for dataset in resolved.names("dataset"):
             names_of_data.resolve(dataset)
     with setting("reference"):
         if resolved.reference != ALONE:
@@ -94,7 +95,9 @@ def _planned(
     environment.check_names(resolved.references, [], others.systems)
     _check_constraints(resolved, others)
     with setting("pick"):
-        environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
+        environment.check_picks(
+            systems, resolved.names("pick"), resolved.names("device") or ["cpu"]
+        )
     with setting("figures"):
         for figure in resolved.figures:
             names.check("figure", figure, FIGURES)
@@ -120,12 +123,13 @@ def _check_constraints(resolved: Experiment, others: RemoteEnvironments) -> None
     """Raise ``UsageError`` for a constraint on unknown names, which would never apply."""
     for constraint in resolved.constraints:
         for axis, value in (constraint.include or constraint.exclude or {}).items():
-            values = value if isinstance(value, list) else [value]
+            alternatives = value if isinstance(value, list) else [value]
+            values = [one for one in alternatives if isinstance(one, str)]
             if axis == "system" or "." in axis:
                 systems = values if axis == "system" else [axis.partition(".")[0]]
                 environment.check_names(systems, [], others.systems)
             elif axis == "model":
-                environment.check_names(resolved.axis("system"), values, others.systems)
+                environment.check_names(resolved.names("system"), values, others.systems)
             elif axis == "dataset":
                 for dataset in values:
                     names_of_data.resolve(dataset)
@@ -140,7 +144,7 @@ def _changed(resolved: Experiment) -> list[str]:
     return [
         f"{system} runs with " + ", ".join(f"{k}={plain_text(v)}" for k, v in settings.items())
         for system, settings in resolved.systems.items()
-        if settings and system in resolved.axis("system")
+        if settings and system in resolved.names("system")
     ]
 
 
@@ -159,7 +163,7 @@ def plan_of(
     }
     couples = resolved.compare
     if named:  # of systems that were left out on purpose nothing needs saying
-        kept = set(resolved.axis("system"))
+        kept = set(resolved.names("system"))
         couples = [c for c in couples if {parse_label(label)[0] for label in c} <= kept]
     plan = make_plan(
         here,

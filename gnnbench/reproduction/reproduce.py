@@ -94,9 +94,9 @@ def _step(run: str, claims: tuple[str, ...], out: Path) -> RunStep:
     experiment, _, profile = run.partition(" ")
     request = make_request(experiment, Overrides(profile=profile), out)
     estimate = describe(request.plan, request.experiment.measure)
-    large = (estimate["estimated_peak_bytes"] or 0) > machine.memory_limit_bytes()
+    large = (estimate.peak_bytes or 0) > machine.memory_limit_bytes()
     reason = "may not fit into this machine's memory" if large else ""
-    time_s, unknown = estimate["estimated_time_s"] or 0.0, estimate["pairs_of_unknown_size"]
+    time_s, unknown = estimate.time_s or 0.0, estimate.unknown
     step = RunStep(run, claims, RUN, reason, time_s, unknown, request)
     if not request.plan.pairs:
         failure = next(iter(request.plan.failures.values()))
@@ -113,7 +113,7 @@ def _step(run: str, claims: tuple[str, ...], out: Path) -> RunStep:
     remaining = describe(campaign.unfinished(resumed), request.experiment.measure)
     return replace(
         step, state=RESUME, request=resumed, folder=path,
-        seconds=remaining["estimated_time_s"] or 0.0, unknown=remaining["pairs_of_unknown_size"],
+        seconds=remaining.time_s or 0.0, unknown=remaining.unknown,
     )  # fmt: skip
 
 

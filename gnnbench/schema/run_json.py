@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 
 class RevisionJson(TypedDict):
@@ -64,7 +67,7 @@ class IdentityJson(TypedDict):
 class RunJson(TypedDict, total=False):
     """All keys of ``run.json``; those of another kind of run, or of an older one, are absent."""
 
-    experiment: Mapping[str, object]
+    experiment: dict[str, JsonValue]
     definition_hash: str
     profile: str
     revision: RevisionJson

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gnnbench.core.errors import UsageError
 
-JsonObject = dict[str, Any]
-
 
 class OpenModel(BaseModel):
     """A JSON object of which only the keys that are read are checked; others are kept.

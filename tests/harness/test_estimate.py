@@ -30,7 +30,7 @@ def test_the_graph_is_counted_once_for_both_workers():
 def test_cells_that_cannot_run_cost_nothing():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
-    found = describe(plan, MEASURE)
+    found = describe(plan, MEASURE).plain()
     assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
     assert found["cells"][1]["estimated_time_s"] is None
     (made,) = found["preparations"]
@@ -41,14 +41,14 @@ def test_cells_that_cannot_run_cost_nothing():
 def test_a_plan_of_which_nothing_can_run_has_no_estimate():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([gone], [], failures={gone.id: Failure("missing_dep", "why")})
-    found = describe(plan, MEASURE)
+    found = describe(plan, MEASURE).plain()
     assert found["estimated_time_s"] is found["estimated_peak_bytes"] is None
 
 
 @pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
 def test_graphs_not_made_yet_have_an_estimate(dataset):
     cell = replace(CELL, dataset=dataset, system="baseline")
-    found = describe(Plan([cell], [Pair(cell)]), MEASURE)
+    found = describe(Plan([cell], [Pair(cell)]), MEASURE).plain()
     assert found["pairs_of_unknown_size"] == 0
     (made,) = found["preparations"]
     assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
@@ -58,9 +58,9 @@ def test_graphs_not_made_yet_have_an_estimate(dataset):
 
 def test_what_may_not_fit_is_said(monkeypatch):
     plan = Plan([CELL], [Pair(CELL)])
-    assert describe(plan, MEASURE)["notes"] == []
+    assert describe(plan, MEASURE).notes == []
     monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
-    assert "may not fit" in describe(plan, MEASURE)["notes"][0]
+    assert "may not fit" in describe(plan, MEASURE).notes[0]
 
 
 def test_rounds_that_do_not_fit_the_budget_are_not_counted():

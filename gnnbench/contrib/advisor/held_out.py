@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -37,6 +37,7 @@ GRAPHS = 5
 ASKED = ("dataset", "model", "hidden", "batch_size", "fanouts", "device", "seed")
 STAMP = "%Y%m%dT%H%M%SZ"
 Row = CellRow
+T = TypeVar("T")
 
 
 class RankedChoice(TypedDict):
@@ -120,29 +121,29 @@ def settings(profile: str) -> list[Setting]:
 
     asked = experiment.resolve(experiment.load(EXPERIMENT), profile)
 
-    def one(axis: str):  # type: ignore[no-untyped-def]
+    def one(axis: str, of: type[T]) -> T:
         values = asked.axis(axis)
         if len(values) != 1:
             raise UsageError(f"'{EXPERIMENT}' has one {axis} in a profile, not {len(values)}")
-        return values[0]
+        return TypeAdapter(of).validate_python(values[0])
 
     settings_of = []
-    for dataset in asked.axis("dataset"):
+    for dataset in asked.names("dataset"):
         gib = None
-        if one("device") == "cuda":
-            graph = load_dataset(dataset, seed=one("seed"))
+        if one("device", str) == "cuda":
+            graph = load_dataset(dataset, seed=one("seed", int))
             size = graph.num_nodes * graph.feature_dim * graph.features.element_size()
-            gib = one(f"{SYSTEM}.features.ratio") * size / 2**30
+            gib = one(f"{SYSTEM}.features.ratio", float) * size / 2**30
         settings_of.append(
             Setting(
                 dataset,
-                one("model"),
-                one("hidden"),
-                one("batch_size"),
-                tuple(one("fanouts")),
-                one("device"),
-                one("threads"),
-                one("seed"),
+                one("model", str),
+                one("hidden", int),
+                one("batch_size", int),
+                tuple(one("fanouts", list[int])),
+                one("device", str),
+                one("threads", int),
+                one("seed", int),
                 gib,
             )
         )
