@@ -19,10 +19,15 @@ from gnnbench.core.toml_value import parse_value
 from gnnbench.models.kinds import MODELS
 from gnnbench.schema.definition_values import AxisValue
 
+ALL_SYSTEMS = "all"
+
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the user typed; empty means not given."""
+    """What the user typed; empty means not given.
+
+    ``every_system``: all systems were requested, so that one that cannot run here is no failure.
+    """
 
     profile: str = ""
     systems: tuple[str, ...] = ()
@@ -34,6 +39,7 @@ class Overrides:
     repeats: int = 0
     options: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
+    every_system: bool = False
 
 
 Known = Callable[[str, Raw], Collection[str]]
@@ -41,11 +47,15 @@ Known = Callable[[str, Raw], Collection[str]]
 
 def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -> Overrides:
     """The same with the names of profile, systems, models, device and pick as they are known, which
-    users may type in any case."""
+    users may type in any case. ``all`` stands for all of ``systems``.
+    """
+    every = any(name.lower() == ALL_SYSTEMS for name in over.systems)
+    chosen = dict.fromkeys(systems) if every else over.systems
     return replace(
         over,
         profile=names.known_spelling(over.profile, experiment.profiles),
-        systems=tuple(names.known_spelling(name, systems) for name in over.systems),
+        systems=tuple(names.known_spelling(name, systems) for name in chosen),
+        every_system=every,
         models=tuple(names.known_spelling(name, MODELS) for name in over.models),
         device=_axis_spelling("device", over.device),
         pick=_axis_spelling("pick", over.pick),
