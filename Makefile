@@ -25,8 +25,8 @@ help: ## list the targets
 	  while IFS="$$(printf '\t')" read -r target text; do printf '%-14s %s\n' "$$target" "$$text"; done
 
 quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
-quickstart: install ## set up, then run the breakdown on a small generated graph
-	$(BIN)/gnnbench run breakdown --profile smoke
+quickstart: install ## set up, then compare all systems on a small generated graph
+	$(BIN)/gnnbench run breakdown
 
 reproduce-all: install ## set up, then check every claim (PROFILE=smoke, laptop, gpu, gpus or paper)
 	$(BIN)/gnnbench reproduce --profile $(PROFILE)

@@ -32,7 +32,7 @@ def winners(rows: Sequence[CellRow]) -> list[str]:
     comparisons = {reference: group for reference, group in groups.items() if group}
     if not comparisons:
         why = "nothing was compared with the reference" if groups else "no row has a reference"
-        return [f"no winner: {why}, so there is no ratio"] if rows else []
+        return [f"No winner: {why}, so there is no ratio"] if rows else []
     sentences = [_sentence(by_id.get(i), group, named) for i, group in comparisons.items()]
     more = len(sentences) - MOST
     rest = [f"... and {plural(more, 'more comparison')}, in the table"] * (more > 0)
@@ -54,7 +54,7 @@ def _sentence(reference: CellRow | None, rows: Sequence[CellRow], named: Labels)
         sentence = f"no winner: the reference, {name}, has no result ({why})"
     else:
         sentence = f"no winner: nothing could be compared with {name}: {_names(rest)}"
-    return f"{where}: {sentence}" if where else sentence
+    return f"{where}: {sentence}" if where else sentence[:1].upper() + sentence[1:]
 
 
 def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
@@ -70,10 +70,11 @@ def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
     interval = f" {interval}" if interval else ""
     if verdict(best) == "faster":
         close = [named.system(r) for r in rows if r is not best and _overlaps(r, best)]
-        sentence = f"fastest {words}: {name}, {ratio} as fast as {reference}{interval}"
+        sentence = f"fastest here: {name}, {ratio} as fast as {reference}{interval}, {words}"
         return sentence + (f"; not distinguishable from it: {_names(close)}" if close else "")
     if all(verdict(r) == "slower" for r in rows):
-        return f"fastest {words}: {reference}; next is {name}, {ratio} as fast{interval}"
+        next_one = f"next is {name}, {ratio} as fast{interval}"
+        return f"fastest here: {reference}, {words}; {next_one}"
     why = _missing_winner(best)
     return f"no winner {words}: {name} is {ratio} as fast as {reference}{interval}, {why}"
 

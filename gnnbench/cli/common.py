@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from gnnbench.core.errors import GnnbenchError, UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns of a ranking.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print all notes.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+
+
+class View(NamedTuple):
+    """How much of a run is printed: no notes, ratios of different work, all tables, all notes."""
+
+    quiet: bool = False
+    different: bool = False
+    wide: bool = False
+    verbose: bool = False
 
 
 def with_units(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, Stop, chosen
+from gnnbench.cli.common import Json, Quiet, Stop, Verbose, View, Wide, chosen
 from gnnbench.core.console import print_json, print_table, say
 from gnnbench.core.errors import EXIT_INTERRUPTED, UsageError
 
@@ -41,7 +41,9 @@ def run(
     ],
     systems: Annotated[
         str | None,
-        typer.Option(autocompletion=completing.systems, help="Systems, separated by commas."),
+        typer.Option(
+            autocompletion=completing.systems, help="Systems, separated by commas, or all."
+        ),
     ] = None,
     datasets: Annotated[
         str | None,
@@ -106,6 +108,8 @@ def run(
             "--show-different", help="Show ratios of different work, per edge and per batch."
         ),
     ] = False,
+    wide: Wide = False,
+    verbose: Verbose = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -164,7 +168,8 @@ def run(
                 " figures",
                 EXIT_INTERRUPTED,
             ) from None
-    _show_run(outcome.folder, outcome.rows, figures, json, quiet, show_different)
+    view = View(quiet, show_different, wide, verbose)
+    _show_run(outcome.folder, outcome.rows, figures, json, view)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -257,8 +262,7 @@ def _show_run(
     rows: Sequence[CellRow],
     figures: Sequence[Path],
     json: bool,
-    quiet: bool,
-    different: bool,
+    view: View,
 ) -> None:
     from gnnbench.cli import showing
     from gnnbench.schema import reader
@@ -267,4 +271,4 @@ def _show_run(
     if json:
         print_json(showing.to_json(run, rows, figures))
         return
-    showing.show_run(run, figures, quiet, different)
+    showing.show_run(run, figures, view)

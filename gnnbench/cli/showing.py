@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, chosen
+from gnnbench.cli.common import Json, Quiet, Verbose, View, Wide, chosen
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.core.console import print_json, print_part, room, say
 from gnnbench.core.errors import UsageError
@@ -18,6 +18,8 @@ from gnnbench.core.errors import UsageError
 if TYPE_CHECKING:
     from gnnbench.schema import CellRow, KernelRow, MetricRow, RatioRow, RooflineRow, StageRow
     from gnnbench.schema.reader import Run
+
+MOST_NOTES = 5  # lines below a ranking
 
 RunName = Annotated[
     str,
@@ -40,6 +42,8 @@ def show(
             "--show-different", help="Show ratios of different work, per edge and per batch."
         ),
     ] = False,
+    wide: Wide = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Print the table of a run again.
@@ -60,7 +64,7 @@ def show(
     elif format == "latex":
         print(render.latex(shown, show_different), end="")
     else:
-        show_run(shown, figures, quiet, show_different)
+        show_run(shown, figures, View(quiet, show_different, wide, verbose))
 
 
 def runs(
@@ -145,29 +149,40 @@ def _parse_cell(row: CellRow) -> dict[str, object]:
     return {**columns, "recipe": loads(row.get("recipe") or "{}"), "fanouts": fanouts}
 
 
-def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
-    """Print the tables of a run, the fastest systems, remarks, and the paths of its files."""
-    from gnnbench.analysis import render, row_remarks, run_names, summary, table
+def show_run(run: Run, figures: Sequence[Path], view: View) -> None:
+    """Print the tables of a run, the fastest systems, remarks, and the paths of its files.
+
+    A run that compares several systems is ranked in one table, unless ``view`` is wide.
+    """
+    from gnnbench.analysis import ranking, render, row_remarks, run_names, summary, table
     from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
     from gnnbench.core.units import plural
 
     say(table.heading(run.cells))
     for line in render.warnings(run):
         say(line)
-    for part in render.tables(run, different, room()):
+    is_ranking = ranking.is_ranking(run) and not (view.wide or view.different)
+    if is_ranking:
+        print()
+        for sentence in summary.winners(run.cells):
+            say(sentence)
+        parts = [part for whole in ranking.ranking_tables(run) for part in whole.fitted(room())]
+    else:
+        parts = render.tables(run, view.different, room())
+    for part in parts:
         print()
         print_part(part)
-    if run.ratios:
+    if run.ratios and not is_ranking:
         print()
         for line in row_remarks.ratio_lines(run.ratios, run.cells):
             say(line)
-    if quiet:
+    if view.quiet:
         for reason in row_remarks.reasons(run.cells):
             say(reason)
     else:
         print()
-        for remark in render.remarks(run, different):
-            say(remark)
+        notes = render.remarks(run, view.different or is_ranking)
+        _print_notes(notes, view.verbose or not is_ranking)
         measured = sum(r["status"] in ("ok", "unstable") for r in run.cells)
         marked = sum(map(is_unreliable, run.cells))
         also = f", {marked} of them unreliable {UNRELIABLE_MARK}" if marked else ""
@@ -177,9 +192,21 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
                 print("running: cells that are not measured yet are missing")
             else:
                 print("interrupted, so cells may be missing: give the run's command with --resume")
-        for sentence in summary.winners(run.cells):
-            say(sentence)
-        print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
+        if is_ranking:
+            print(f"\nAll columns: gnnbench show {run.path} --wide")
+        else:
+            for sentence in summary.winners(run.cells):
+                say(sentence)
+            print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
     print(run.path / "cells.csv")
     for path in figures:
         print(path)
+
+
+def _print_notes(notes: Sequence[str], all_of_them: bool) -> None:
+    """Print notes, the first ``MOST_NOTES`` of them unless all are wanted."""
+    shown = notes if all_of_them or len(notes) <= MOST_NOTES else notes[: MOST_NOTES - 1]
+    for note in shown:
+        say(note)
+    if rest := len(notes) - len(shown):
+        print(f"... and {rest} more notes: --verbose prints them")

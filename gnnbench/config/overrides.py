@@ -20,10 +20,15 @@ from gnnbench.core.option import Option
 from gnnbench.core.toml_value import parse_value
 from gnnbench.models.kinds import MODELS
 
+ALL_SYSTEMS = "all"
+
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the user typed; empty means not given."""
+    """What the user typed; empty means not given.
+
+    ``every_system``: all systems were requested, so that one that cannot run here is no failure.
+    """
 
     profile: str = ""
     systems: tuple[str, ...] = ()
@@ -35,6 +40,7 @@ class Overrides:
     repeats: int = 0
     options: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
+    every_system: bool = False
 
 
 Known = Callable[[str, Mapping[str, object]], Collection[str]]
@@ -42,11 +48,15 @@ Known = Callable[[str, Mapping[str, object]], Collection[str]]
 
 def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -> Overrides:
     """The same with the names of profile, systems, models, device and pick as they are known, which
-    users may type in any case."""
+    users may type in any case. ``all`` stands for all of ``systems``.
+    """
+    every = any(name.lower() == ALL_SYSTEMS for name in over.systems)
+    chosen = dict.fromkeys(systems) if every else over.systems
     return replace(
         over,
         profile=names.known_spelling(over.profile, experiment.profiles),
-        systems=tuple(names.known_spelling(name, systems) for name in over.systems),
+        systems=tuple(names.known_spelling(name, systems) for name in chosen),
+        every_system=every,
         models=tuple(names.known_spelling(name, MODELS) for name in over.models),
         device=_name_spelling("device", over.device),
         pick=_name_spelling("pick", over.pick),

@@ -96,8 +96,14 @@ OURS: dict[str, dict[str, str]] = {
 }
 
 
-_changed_by_plugins: dict[str, str | None] = {}  # values before, None: the variable was not set
+# Systems whose published design keeps features, samples or aggregates on a GPU. On a CPU they run
+# with stages that replace those of the GPU.
+GPU_DESIGNS = frozenset(
+    ("fastgl", "gnnadvisor", "gnnlab", "pagraph", "pgsampler", "tsota", "wholegraph", "zero-copy")
+)
 RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
+
+_changed_by_plugins: dict[str, str | None] = {}  # values before, None: the variable was not set
 
 
 def extra_variable(kind: str) -> str:

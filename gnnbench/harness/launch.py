@@ -15,6 +15,7 @@ from gnnbench.config.experiment import Experiment
 from gnnbench.config.overrides import Overrides, as_definition, spelled
 from gnnbench.config.positions import placed
 from gnnbench.core import names, registry
+from gnnbench.core.cell import Until
 from gnnbench.core.errors import UsageError, setting
 from gnnbench.core.option import plain_text
 from gnnbench.datasets import names as names_of_data
@@ -27,6 +28,8 @@ from gnnbench.harness.remote_environment import (
     RemoteEnvironments,
     open_environments,
 )
+
+BASELINE = "baseline"  # the reference where that of a definition is not installed
 
 
 def make_request(
@@ -62,7 +65,7 @@ def make_request(
         force=force,
         only_failed=only_failed,
         keep_going=keep_going,
-        named_systems=frozenset(over.systems),
+        named_systems=frozenset(() if over.every_system else over.systems),
         named_datasets=frozenset(over.datasets),
         environments=others.environments,
     )
@@ -73,6 +76,9 @@ def _planned(
 ) -> tuple[Experiment, Plan]:
     """Return the definition with ``raw`` merged over it, and its plan. Raises ``UsageError``."""
     resolved = definitions.resolve(loaded, over.profile, raw)
+    note = ""
+    if "reference" not in raw:
+        resolved, note = _with_installed_reference(resolved)
     systems = resolved.names("system")
     with setting("system"):
         environment.check_names(systems, [], others.systems)
@@ -106,8 +112,25 @@ def _planned(
         raise UsageError(
             f"the constraints of '{resolved.name}' leave no combination of its axes; change one"
         )
-    plan.notes += _changed(resolved)
+    plan.notes += [*filter(None, [note]), *_changed(resolved)]
     return resolved, plan
+
+
+def _with_installed_reference(resolved: Experiment) -> tuple[Experiment, str]:
+    """Replace a reference whose package is not installed by ``baseline``; returns also a note.
+
+    Only for a reference that the user did not name.
+    """
+    missing = resolved.reference
+    if missing not in registry.OURS[registry.SYSTEM]:
+        return resolved, ""
+    until = str(next(iter(resolved.axis("until")), Until.COMPUTE.word))
+    failure = available.availability(missing, "cpu", until).failure
+    if failure is None or failure.status != "missing_dep":
+        return resolved, ""
+    references = {s: BASELINE if r == missing else r for s, r in resolved.references.items()}
+    changed = resolved.model_copy(update={"reference": BASELINE, "references": references})
+    return changed, f"{failure.reason.partition(';')[0]}, so {BASELINE} is the reference"
 
 
 def _check_label(label: str, others: RemoteEnvironments) -> None:

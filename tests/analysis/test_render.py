@@ -45,21 +45,22 @@ OTHER = "different"
                 rated("wild", 9.0, "unclear"),
                 rated("slow", 0.5),
             ],
-            "fastest of 4 compared by wall time: fast, 2.00x as fast as baseline [1.75, 2.25]; not"
-            " distinguishable from it: wild",
+            "Fastest here: fast, 2.00x as fast as baseline [1.75, 2.25], of 4 compared by wall"
+            " time; not distinguishable from it: wild",
         ),
         (
             [rated("a", 0.5, "slower"), rated("b", 0.75, "slower")],
-            "fastest of 3 compared by wall time: baseline; next is b, 0.75x as fast [0.50, 1.00]",
+            "Fastest here: baseline, of 3 compared by wall time; next is b, 0.75x as fast"
+            " [0.50, 1.00]",
         ),
         (
             [rated("a", 1.5, pairs=2), rated("b", 0.5, "slower")],
-            "no winner of 3 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], too"
+            "No winner of 3 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], too"
             " few pairs for a verdict (2)",
         ),
         (
             [rated("a", 1.5, doubtful="busy")],
-            "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
+            "No winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
             " unreliable",
         ),
         (
@@ -68,8 +69,8 @@ OTHER = "different"
                 rated("b", 9.0, doubtful="busy"),
                 rated("c", 8.0, status="unstable"),
             ],
-            "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
-            " compared: b (unreliable), c (unreliable)",
+            "Fastest here: a, 2.00x as fast as baseline [1.75, 2.25], of 2 compared by wall time;"
+            " not compared: b (unreliable), c (unreliable)",
         ),
         (
             [
@@ -77,12 +78,12 @@ OTHER = "different"
                 unrated("x", status="oom_host"),
                 unrated("y", work_class=OTHER),
             ],
-            "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
-            " compared: x (oom_host), y (different work)",
+            "Fastest here: a, 2.00x as fast as baseline [1.75, 2.25], of 2 compared by wall time;"
+            " not compared: x (oom_host), y (different work)",
         ),
         (
             [unrated(name, status="crash") for name in "abcdef"],
-            "no winner: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
+            "No winner: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
             " d (crash) and 2 more",
         ),
     ],
@@ -101,7 +102,7 @@ def test_each_reference_has_its_winner_and_a_grid_is_cut():
         ]
     sentences = winners(rows)
     assert (
-        sentences[0].startswith("d0: fastest of 2 compared by wall time: f")
+        sentences[0].startswith("d0: fastest here: f, 2.00x as fast as baseline")
         and len(sentences) == MOST + 1
     )
     assert sentences[-1] == "... and 2 more comparisons, in the table"
@@ -114,27 +115,28 @@ def test_references_of_one_system_are_distinguished():
     own = {**unrated("baseline", id="n", work_class=OTHER), "frontier": "new"}
     pyg = rated("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
     assert winners([first, own, pyg]) == [
-        "no winner: nothing could be compared with baseline: baseline, frontier new (different"
+        "No winner: nothing could be compared with baseline: baseline, frontier new (different"
         " work)",
-        f"fastest of 2 compared by wall time: {name}; next is pyg, 0.50x as fast [0.25, 0.75]",
+        f"Fastest here: {name}, of 2 compared by wall time; next is pyg, 0.50x as fast"
+        " [0.25, 0.75]",
     ]
 
 
 @pytest.mark.parametrize(
     "rows,words",
     [
-        ([REFERENCE], "no winner: nothing was compared with the reference, so there is no ratio"),
+        ([REFERENCE], "No winner: nothing was compared with the reference, so there is no ratio"),
         (
             [{**REFERENCE, "judged_s": None, "status": "oom_host"}, unrated("x")],
-            "no winner: the reference, baseline, has no result (oom_host)",
+            "No winner: the reference, baseline, has no result (oom_host)",
         ),
         (
             [unrated("x")],
-            "no winner: the reference, baseline, has no result (it was not measured)",
+            "No winner: the reference, baseline, has no result (it was not measured)",
         ),
         (
             [{**unrated("x"), "reference_id": ""}],
-            "no winner: no row has a reference, so there is no ratio",
+            "No winner: no row has a reference, so there is no ratio",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def two_runs(tmp_path):
 def test_show_prints_the_table_the_fastest_system_and_the_files(said):
     code, out, err = said("show")
     assert (code, err) == (0, "")
-    for text in ("sampler=fastsample", "3 of 3 cells measured", "fastest of 3 compared"):
+    for text in ("sampler=fastsample", "3 of 3 cells measured", "of 3 compared by"):
         assert text in out
     lines = out.splitlines()
     folder = "results/transitivity/run-20260102T120000Z-abc"
@@ -58,10 +59,22 @@ def test_piped_tables_have_at_most_80_columns(said, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_committed_run_is_shown_in_80_columns(said, name):
     code, out, _ = said("show", str(RUNS[name]))
-    tables, again, _ = out.partition("\nAgain: ")  # a command and paths are whole lines
+    tables, again, _ = re.split("\n(Again|All columns): ", out)  # commands and paths: whole lines
     assert code == 0 and again
     assert max(len(line.rstrip()) for line in tables.splitlines()) <= 80
-    assert "fastest of" in tables or "no winner" in tables
+    assert "astest here: " in tables or "o winner" in tables
+
+
+def test_a_comparison_of_systems_is_ranked_in_one_table(said):
+    folder = str(REFERENCE.parent / "h200" / "breakdown-systems-papers")
+    _, narrow, _ = said("show", folder)
+    _, wide, _ = said("show", folder, "--wide")
+    _, verbose, _ = said("show", folder, "--verbose")
+    heads = [line for line in narrow.splitlines() if line.startswith("system ")]
+    assert heads and all("speed-up" in line and "memory" not in line for line in heads)
+    assert "memory IO" in wide and "--wide" not in wide
+    assert "more notes: --verbose prints them" in narrow
+    assert "more notes" not in verbose and len(verbose) > len(narrow)
 
 
 def test_show_prints_markdown_csv_and_latex(said):

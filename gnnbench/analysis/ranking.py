@@ -1,0 +1,122 @@
+"""The answer of a comparison of systems: one table, fastest first, one line for each system."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.grouping import group_by
+from gnnbench.analysis.labels import Labels, labels
+from gnnbench.analysis.metrics import Metrics
+from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable, verdict
+from gnnbench.analysis.table_layout import TextTable, in_units, nonempty
+from gnnbench.core import registry
+from gnnbench.core.cell import Until
+from gnnbench.core.units import Time, half_share, time, times, worth
+from gnnbench.schema import CellRow
+from gnnbench.schema.reader import Run
+
+FEWEST_SYSTEMS = 4  # compared in the same setting; fewer are shown with all columns
+HEADS = ("system", "epoch", "speed-up", "verdict", "work", "status")
+TWINS = "CPU twins of GPU designs"
+Line = dict[str, str | Time]
+
+
+def is_ranking(run: Run) -> bool:
+    """Whether a run compares enough systems by their training epochs."""
+    return any(
+        len({r["system"] for r in group}) >= FEWEST_SYSTEMS for group in _groups(run.cells).values()
+    )
+
+
+def ranking_tables(run: Run) -> list[TextTable]:
+    """A table for each group of cells that differ in their system only.
+
+    On a CPU, systems that were designed for a GPU follow in a second block.
+    """
+    named, known = labels(run.cells), Metrics(run.metrics)
+    by_id = {r["id"]: r for r in run.cells}
+    tables = []
+    for title, group in _groups(run.cells).items():
+        blocks = group_by(_ranked(group), _is_twin)
+        lines: list[Line] = []
+        for is_twin in (False, True):
+            rows = blocks.get(is_twin, [])
+            lines += [{"system": f"{TWINS}:"}] * bool(is_twin and rows)
+            lines += [_line(row, group, named, known, by_id) for row in rows]
+        texts = in_units(lines)
+        heads = [h for h in HEADS if h != "status" or any(r["status"] != "ok" for r in group)]
+        tables.append(TextTable(nonempty(heads, texts), texts, title))
+    return tables
+
+
+def _groups(rows: Sequence[CellRow]) -> dict[str, list[CellRow]]:
+    named = labels(rows)
+    trained = [r for r in rows if r["until"] == Until.COMPUTE.word]
+    return group_by(
+        trained, lambda r: ", ".join(named.varying(r, but=("pick", "frontier")).values())
+    )
+
+
+def _is_twin(row: CellRow) -> bool:
+    return row["device"] == "cpu" and row["system"] in registry.GPU_DESIGNS
+
+
+def _ranked(rows: Sequence[CellRow]) -> list[CellRow]:
+    """Rows by speed-up over their one reference, else by time; those without a time are last."""
+    references = {r["reference_id"] for r in rows if r.get("reference_id")}
+    key = _speed_up if len(references) == 1 else _speed
+    return sorted(rows, key=key, reverse=True)
+
+
+def _speed(row: CellRow) -> float:
+    return 1 / row["judged_s"] if row.get("judged_s") else -math.inf
+
+
+def _speed_up(row: CellRow) -> float:
+    """The ratio; of different work, the quotient of times."""
+    if not row.get("judged_s"):
+        return -math.inf
+    if row.get("ratio") is not None:
+        return float(row["ratio"])
+    return row["reference_s"] / row["judged_s"] if row.get("reference_s") else 1.0
+
+
+def _line(
+    row: CellRow,
+    group: Sequence[CellRow],
+    named: Labels,
+    known: Metrics,
+    by_id: dict[str, CellRow],
+) -> Line:
+    is_only = sum(r["system"] == row["system"] for r in group) == 1
+    name = str(row["system"]) if is_only and not row.get("env") else named.system(row)
+    if row.get("stand_in_for"):
+        name = named.system(row)
+    mark = f" {UNRELIABLE_MARK}" * is_unreliable(row)
+    line: Line = {"system": name + mark, "status": row["status"]}
+    if row.get("judged_s") is None:
+        return line
+    line["epoch"] = time(row["judged_s"], worth(half_share(row)))
+    if row["id"] == row.get("reference_id"):
+        return line | {"verdict": "reference"}
+    if row.get("work_class") == "different":
+        return line | _different(row, known, by_id.get(str(row.get("reference_id"))))
+    text = times(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")))
+    line["speed-up"] = text + f" {UNRELIABLE_MARK}" * bool(text and is_unreliable(row))
+    return line | {"verdict": verdict(row), "work": row.get("work_class") or ""}
+
+
+def _different(row: CellRow, known: Metrics, reference: CellRow | None) -> Line:
+    """The ratio per edge, and the number of edges relative to the reference's."""
+    per_edge = known.row(row["id"], m.EPOCH, m.PER_EDGE)
+    line: Line = {"work": "different"}
+    if per_edge is not None:
+        ratio, _, interval = times(per_edge["value"], per_edge["low"], per_edge["high"]).partition(
+            " "
+        )
+        line["speed-up"] = " ".join(filter(None, [f"{ratio}/edge", interval]))
+    if reference is not None and reference.get("sampled_edges") and row.get("sampled_edges"):
+        line["work"] = f"{row['sampled_edges'] / reference['sampled_edges']:.2f}x edges"
+    return line
