@@ -25,7 +25,7 @@ from gnnbench.harness.campaign import Request
 from gnnbench.harness.pairing import MOST_DOUBTED, Observer
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.schema import SampleRow, reader
-from gnnbench.schema.events import JournalRecord, read_journal
+from gnnbench.schema.events import TrialEvent, read_trials
 from gnnbench.statistics import noise, primary_metric
 from gnnbench.statistics.noise import Calibration, RuleValidation
 from gnnbench.statistics.stopping_rule import Rule
@@ -190,14 +190,11 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
     return Found(known, verified.get(primary), folder)
 
 
-def _lives(folder: Path) -> tuple[dict[int, JournalRecord], list[str]]:
+def _lives(folder: Path) -> tuple[dict[int, TrialEvent], list[str]]:
     """Return the pairs that count, by number, and the doubts of those that count but are
     unreliable.
     """
-    events = [
-        e for e in read_journal(folder / "events.jsonl", JournalRecord) if e["event"] == "life"
-    ]
-    counted = [e for e in events if not e["void"]]
+    counted = [e for e in read_trials(folder / "events.jsonl") if not e["void"]]
     doubted = [e["doubt"] for e in counted if e["doubt"]]
     return {e["life"]: e for e in counted if not e["doubt"]}, doubted
 

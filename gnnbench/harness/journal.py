@@ -17,7 +17,19 @@ from gnnbench.core.files import Journal
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import Pair
 from gnnbench.schema import pack
-from gnnbench.schema.events import BusyEvent, read_journal
+from gnnbench.schema.events import (
+    BusyEvent,
+    DoneEvent,
+    FailedEvent,
+    ProfileEvent,
+    ReportEvent,
+    RetrainedEvent,
+    RetryEvent,
+    RoundsEvent,
+    SecretEvent,
+    TrialEvent,
+    read_journal,
+)
 from gnnbench.schema.events import JournalRecord as Record
 
 COPIED_FROM_REPORT = (
@@ -40,10 +52,10 @@ class JournalState:
         self.probes: defaultdict[str, list[Record]] = defaultdict(list)  # cell id -> probed events
         self.failures: dict[str, Failure] = {}
         self.retrained: defaultdict[str, list[list[Record]]] = defaultdict(list)  # by cell id
-        self.done: dict[str, Record] = {}  # pair id -> why it stopped
+        self.done: dict[str, DoneEvent] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each trial
         self._secret = ""  # of the run, once a number was derived
-        self._trials: defaultdict[str, list[Record]] = defaultdict(list)  # finished, by pair id
+        self._trials: defaultdict[str, list[TrialEvent]] = defaultdict(list)  # finished, by pair id
         self._valid: set[tuple[str, int]] = set()  # (pair id, trial) that count
         self._before_retry: defaultdict[str, int] = defaultdict(int)  # trials, by pair id
         for event in events:
@@ -55,37 +67,37 @@ class JournalState:
         if update is not None:
             update(event)
 
-    def _apply_life(self, event: Record) -> None:
-        self._trials[event["pair"]].append(dict(event))
+    def _apply_life(self, event: TrialEvent) -> None:
+        self._trials[event["pair"]].append(event)
         if not event["void"]:
             self._valid.add((event["pair"], event["life"]))
 
-    def _apply_secret(self, event: Record) -> None:
+    def _apply_secret(self, event: SecretEvent) -> None:
         self._secret = event["secret"]
 
-    def _apply_rounds(self, event: Record) -> None:
+    def _apply_rounds(self, event: RoundsEvent) -> None:
         self.rounds_of[event["pair"]] = event["rounds"]
 
-    def _apply_report(self, event: Record) -> None:
+    def _apply_report(self, event: ReportEvent) -> None:
         self.reports.setdefault(event["cell"], {}).update(event["report"])
 
-    def _apply_profile(self, event: Record) -> None:
+    def _apply_profile(self, event: ProfileEvent) -> None:
         self.profiles[event["cell"]] = event["profile"]
 
     def _apply_probed(self, event: Record) -> None:
         if "median" in event:  # older runs recorded the minimum alone
             self.probes[event["cell"]].append(dict(event))
 
-    def _apply_retrained(self, event: Record) -> None:
+    def _apply_retrained(self, event: RetrainedEvent) -> None:
         self.retrained[event["cell"]] += event["trainings"]
 
-    def _apply_failed(self, event: Record) -> None:
+    def _apply_failed(self, event: FailedEvent) -> None:
         self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
 
-    def _apply_done(self, event: Record) -> None:
-        self.done[event["pair"]] = dict(event)
+    def _apply_done(self, event: DoneEvent) -> None:
+        self.done[event["pair"]] = event
 
-    def _apply_retry(self, event: Record) -> None:
+    def _apply_retry(self, event: RetryEvent) -> None:
         for cell in event["cells"]:
             self.failures.pop(cell, None)
             self.profiles.pop(cell, None)
@@ -110,11 +122,11 @@ class JournalState:
         started = [s["life"] for s in self.samples if s["pair"] == pair.id]
         return max([*started, *(r["life"] for r in self._trials[pair.id])], default=-1) + 1
 
-    def trials(self, pair: Pair) -> list[Record]:
+    def trials(self, pair: Pair) -> list[TrialEvent]:
         """Trials that count, in order: ``life``, ``start_s``, ``seconds``, ``doubt``, ``void``."""
         return [r for r in self._trials[pair.id] if (pair.id, r["life"]) in self._valid]
 
-    def last_trial(self, pair: Pair) -> Record | None:
+    def last_trial(self, pair: Pair) -> TrialEvent | None:
         """The trial that finished last since a retry, void or not."""
         finished = self._trials[pair.id][self._before_retry[pair.id] :]
         return finished[-1] if finished else None

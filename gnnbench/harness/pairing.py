@@ -30,6 +30,7 @@ from gnnbench.harness.trial import Trial
 from gnnbench.harness.trial_context import CellFailed
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch
+from gnnbench.schema.events import TrialEvent
 from gnnbench.statistics import noise, primary_metric
 from gnnbench.statistics.noise import Calibration
 from gnnbench.statistics.stopping_rule import even_rounds, fitting_rounds
@@ -102,7 +103,7 @@ class Pairing:
         self._profile(pair)
         self.journal.record("done", pair=pair.id, why=why)
 
-    def _doubted(self, pair: Pair, lives: Sequence[Record]) -> str:
+    def _doubted(self, pair: Pair, lives: Sequence[TrialEvent]) -> str:
         """Return ``doubt`` if unreliable pairs prevent a verdict and no more pairs are planned.
 
         A calibration may have a few such pairs and ends at once if it has more.

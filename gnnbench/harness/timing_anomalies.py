@@ -14,6 +14,7 @@ from gnnbench.harness import clocks, doubt
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
     from gnnbench.harness.journal import Record
+    from gnnbench.schema.events import TrialEvent
 
 CLOCK, QUIET, PROBE = "clock", "quiet", "probe"
 # Void trials of a comparison: these, and this share of the trials before the first interim test.
@@ -40,7 +41,7 @@ def of_clocks(samples: Sequence[Record]) -> TimingAnomaly | None:
 def confirmed(
     anomaly: TimingAnomaly,
     cell: Cell,
-    previous: Record | None,
+    previous: TrialEvent | None,
     samples: Sequence[Record],
     free_cores: int,
     probe: Record | None = None,
@@ -50,7 +51,7 @@ def confirmed(
     ``previous`` is the record of the trial before; ``samples`` are the cell's in this trial, with
     warm-ups. ``probe`` has the CPU use while phases were run one by one.
     """
-    before = (previous or {}).get("suspects", {}).get(cell.id)
+    before = previous.get("suspects", {}).get(cell.id) if previous else None
     measured = [s for s in samples if not s["warmup"]]
     if before != anomaly.kind or doubt.stop_doubt(samples):
         return ""

@@ -25,8 +25,8 @@ class BusyEvent(TypedDict):
 class TrialSummary(TypedDict, total=False):
     """The end of a trial of a pair. ``life`` is its number, ``start_s`` and ``seconds`` its times.
 
-    ``doubt``: why it is unreliable, or ""; ``void``: it is in no statistic; ``excess``: how its
-    training differed from others.
+    ``doubt``: why it is unreliable, or ""; ``void``: it is in no statistic; ``suspects``: kinds of
+    timing anomalies by cell; ``excess``: how its training differed from others.
     """
 
     life: int
@@ -36,6 +36,7 @@ class TrialSummary(TypedDict, total=False):
     void: bool
     busy: BusyEvent
     excess: str
+    suspects: dict[str, str]
 
 
 class TrialEvent(TrialSummary, total=False):
@@ -119,3 +120,8 @@ def read_journal(path: Path, record: type[T]) -> list[T]:
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
     return [json.loads(line) for line in lines]
+
+
+def read_trials(path: Path) -> list[TrialEvent]:
+    """The ends of trials in a journal of events."""
+    return [event for event in read_journal(path, TrialEvent) if event["event"] == "life"]

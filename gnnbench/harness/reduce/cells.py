@@ -86,7 +86,7 @@ def _set_status(row: CellRow, failure: Failure | None) -> None:
 def _add_outcome(row: CellRow, cell: Cell, pair: Pair | None, journal: JournalState) -> None:
     """Why measuring ended, trials that were repeated, and a failed profiling run."""
     key = pair.id if pair else cell.id
-    row.stopped = journal.done.get(key, {}).get("why", "")
+    row.stopped = journal.done[key]["why"] if key in journal.done else ""
     void = journal.void_doubts(key)
     if void and not row.doubtful:
         _remark(row, f"{plural(len(void), 'pair')} void and measured again: {void[0]}")
