@@ -19,7 +19,8 @@ from gnnbench.schema.reader import Run
 
 FEWEST_SYSTEMS = 4  # compared in the same setting; fewer are shown with all columns
 HEADS = ("system", "epoch", "speed-up", "verdict", "work", "status")
-TWINS = "CPU twins of GPU designs"
+TWINS = "CPU twins"
+TWINS_NOTE = "CPU twins: systems designed for a GPU, with stages in place of those that need one"
 Line = dict[str, str | Time]
 
 
@@ -47,7 +48,8 @@ def ranking_tables(run: Run) -> list[TextTable]:
             lines += [_line(row, group, named, known, by_id) for row in rows]
         texts = in_units(lines)
         heads = [h for h in HEADS if h != "status" or any(r["status"] != "ok" for r in group)]
-        tables.append(TextTable(nonempty(heads, texts), texts, title))
+        note = TWINS_NOTE if blocks.get(True) else ""
+        tables.append(TextTable(nonempty(heads, texts), texts, title, note))
     return tables
 
 
@@ -104,7 +106,7 @@ def _line(
     if row.get("work_class") == "different":
         return line | _different(row, known, by_id.get(str(row.get("reference_id"))))
     text = times(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")))
-    line["speed-up"] = text + f" {UNRELIABLE_MARK}" * bool(text and is_unreliable(row))
+    line["speed-up"] = text
     return line | {"verdict": verdict(row), "work": row.get("work_class") or ""}
 
 

@@ -10,6 +10,7 @@ from gnnbench.cli import completing
 from gnnbench.cli.common import with_units
 from gnnbench.cli.completing import KINDS
 from gnnbench.cli.formats import FORMAT, print_tables
+from gnnbench.cli.overview import print_checks, print_overview
 from gnnbench.core.console import COLUMNS, print_json, print_table
 from gnnbench.core.errors import UsageError
 
@@ -64,6 +65,9 @@ def list_(
     tables = {key: getattr(machine, key)() for key in ([kind] if kind else kinds)}
     if format == "json":
         print_json(tables)
+        return
+    if format == "table" and not kind:
+        print_overview(tables)
         return
     shown = tables if format == "csv" else {kind: with_units(rows) for kind, rows in tables.items()}
     print_tables(shown, format, INFO)
@@ -212,6 +216,9 @@ def doctor(
     report = examine()
     if format == "json":
         print_json(report)
+        return
+    if format == "table":
+        print_checks(report["checks"], report["systems"])
         return
     print_tables({"checks": report["checks"]}, format, ("fix", "found"))
     print_tables({"systems": report["systems"]}, format, INFO)

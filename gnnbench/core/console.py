@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -97,9 +98,12 @@ def _console() -> Console:
 
 
 def room() -> int:
-    """Width of the terminal in columns; 80 for piped output."""
+    """Width of the terminal in columns; of piped output ``COLUMNS``, or 80 where it is not set."""
     console = _console()
-    return console.width if console.is_terminal else COLUMNS
+    if console.is_terminal:
+        return console.width
+    columns = os.environ.get("COLUMNS", "")
+    return max(int(columns), NARROWEST) if columns.isdecimal() and int(columns) else COLUMNS
 
 
 def fits_terminal(table: Table) -> bool:

@@ -48,7 +48,7 @@ def test_show_prints_the_table_the_fastest_system_and_the_files(said):
 def test_piped_tables_have_at_most_80_columns(said, tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     assert said("data", "prepare", "coauthor_physics~twin@0.0125")[0] == 0  # has a size on disk
-    for words in (("show",), ("list",), ("data", "list"), ("runs",), COMPARE, VERDICTS):
+    for words in (("show",), ("list", "systems"), ("data", "list"), ("runs",), COMPARE, VERDICTS):
         code, out, _ = said(*words)
         assert code == 0
         # A table that is too wide is printed as one indented list for each row.
