@@ -40,11 +40,11 @@ def ranking_tables(run: Run) -> list[TextTable]:
     by_id = {r["id"]: r for r in run.cells}
     tables = []
     for title, group in _groups(run.cells).items():
-        blocks = group_by(_ranked(group), _is_twin)
+        blocks = group_by(ranked(group), is_twin)
         lines: list[Line] = []
-        for is_twin in (False, True):
-            rows = blocks.get(is_twin, [])
-            lines += [{"system": f"{TWINS}:"}] * bool(is_twin and rows)
+        for twins in (False, True):
+            rows = blocks.get(twins, [])
+            lines += [{"system": f"{TWINS}:"}] * bool(twins and rows)
             lines += [_line(row, group, named, known, by_id) for row in rows]
         texts = in_units(lines)
         heads = [h for h in HEADS if h != "status" or any(r["status"] != "ok" for r in group)]
@@ -61,11 +61,12 @@ def _groups(rows: Sequence[CellRow]) -> dict[str, list[CellRow]]:
     )
 
 
-def _is_twin(row: CellRow) -> bool:
+def is_twin(row: CellRow) -> bool:
+    """Whether a system that was designed for a GPU ran on a CPU."""
     return row["device"] == "cpu" and row["system"] in registry.GPU_DESIGNS
 
 
-def _ranked(rows: Sequence[CellRow]) -> list[CellRow]:
+def ranked(rows: Sequence[CellRow]) -> list[CellRow]:
     """Rows by speed-up over their one reference, else by time; those without a time are last."""
     references = {r["reference_id"] for r in rows if r.get("reference_id")}
     key = _speed_up if len(references) == 1 else _speed

@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -40,7 +41,8 @@ LABELS = {
 RowT = TypeVar("RowT", bound=CellFields)
 RecordT = TypeVar("RecordT", bound=Record)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
-LETTER = 0.078  # width of a letter of a title (inches)
+LETTER = 0.078  # width of a letter of a label (inches)
+CAPTION_LETTER = 0.06  # of a caption
 WIDEST = 42.0  # of a row of panels (inches)
 # A panel of horizontal bars (inches): its width, the height of a line, of a row, and the rest.
 HORIZONTAL = 6.5, 0.16, 0.22, 0.9
@@ -96,10 +98,13 @@ def horizontal_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Fig
 def head(
     figure: Figure, first: str, named: Labels, but: Collection[str] = (), last: str = ""
 ) -> None:
-    """Set the title: the subject, and the settings that all rows share, wrapped to the figure."""
-    room = int(figure.get_figwidth() / LETTER)
-    lines = [first, *textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
-    figure.suptitle("\n".join(lines), fontsize=10)
+    """Set a short title and below it a small caption: the settings that all rows share."""
+    room = int(figure.get_figwidth() / CAPTION_LETTER)
+    lines = [*textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
+    # The layout makes room for one title of one size: its first two lines, empty, are the title's.
+    figure.suptitle("\n".join(["", "", *lines]), fontsize=7, color="#555555")
+    top = 1 - rcParams["figure.constrained_layout.h_pad"] / figure.get_figheight()
+    figure.text(0.5, top, first, fontsize=11, ha="center", va="top")
 
 
 def labelled(run: Run) -> Run:
