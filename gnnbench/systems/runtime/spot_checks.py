@@ -21,7 +21,7 @@ from gnnbench.core.minibatch import Batch, Block, Sizes
 
 # Batches of an epoch that are copied, on average; all batches of a shorter epoch. ``overhead`` of
 # tests/trust measures how much longer that makes an epoch.
-COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 4.0}
+COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 2.0}
 COPIED_ROWS = 256  # at least, where a batch has as many
 WORDS = {torch.int32: 1, torch.int64: 2}  # of 4 bytes
 

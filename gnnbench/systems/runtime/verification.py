@@ -25,7 +25,7 @@ from gnnbench.validation.law import WALK, Law
 
 # Destinations of a hop whose edges are looked up in the graph, chosen anew for every batch with
 # replacement: a sampler cannot know which. The number of edges is checked for all destinations.
-DESTINATIONS = 2048
+DESTINATIONS = 512
 EDGES = 1 << 20  # looked up in the graph at once
 
 
@@ -46,6 +46,7 @@ class Verifier:
     ) -> None:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
         self._inclusion = inclusion
+        self._law_on_device: Law | None = None
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self.digests: list[bytes] = []
         self._fault = ""
@@ -130,25 +131,31 @@ class Verifier:
     def _hop_fault(self, hop: int, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
         """Check numbers of edges, and store some edges for a look-up in the graph."""
         starts = counts.cumsum(0) - counts
-        host_dst, host_counts = dst.cpu(), counts.cpu()
-        if example := self._law.example(host_dst, host_counts, fanout):
+        if example := self._law_on(dst.device).example(dst, counts, fanout):
             expected = self._law.edge_count_text(fanout)
             return f"a destination has another number of edges than {expected}{example}"
-        if self._law.name == WALK or not host_dst.numel():
+        if self._law.name == WALK or not dst.numel():
             return ""
         if self._inclusion is not None:
-            self._inclusion.add(host_dst, host_counts, src.cpu(), hop)
-        some = torch.randint(host_dst.numel(), (DESTINATIONS,), generator=self._random)
-        if host_dst.numel() <= DESTINATIONS:
-            some = torch.arange(host_dst.numel())
-        on_device = some.to(src.device)
-        neighbours = _ragged(src, starts[on_device], counts[on_device]).cpu()
+            self._inclusion.add(dst.cpu(), counts.cpu(), src.cpu(), hop)
+        some = torch.randint(dst.numel(), (DESTINATIONS,), generator=self._random)
+        if dst.numel() <= DESTINATIONS:
+            some = torch.arange(dst.numel())
+        some = some.to(dst.device)
+        chosen, lengths = dst[some].cpu(), counts[some]
+        neighbours = _ragged(src, starts[some], lengths).cpu()
         size = self._graph.num_nodes
-        row = torch.arange(some.numel()).repeat_interleave(host_counts[some])
+        row = torch.arange(chosen.numel()).repeat_interleave(lengths.cpu())
         pairs, multiplicity = (row * size + neighbours).unique(return_counts=True)
-        edges = torch.stack((host_dst[some][pairs // size], pairs % size, multiplicity))
+        edges = torch.stack((chosen[pairs // size], pairs % size, multiplicity))
         self._pending.append((f"batch {self._batch_number}: hop {hop}", edges))
         return ""
+
+    def _law_on(self, device: torch.device) -> Law:
+        """The law with its degrees on a device; they are copied once."""
+        if self._law_on_device is None or self._law_on_device.degree.device != device:
+            self._law_on_device = self._law.on(device)
+        return self._law_on_device
 
     @cached_property
     def _edges(self) -> Edges:
