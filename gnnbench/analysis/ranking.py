@@ -18,7 +18,7 @@ from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
 FEWEST_SYSTEMS = 4  # compared in the same setting; fewer are shown with all columns
-HEADS = ("system", "epoch", "speed-up", "verdict", "work", "status")
+HEADS = ("system", "epoch", "speed-up", "verdict", "work")
 TWINS = "CPU twins"
 TWINS_NOTE = "CPU twins: systems designed for a GPU, with stages in place of those that need one"
 Line = dict[str, str | Time]
@@ -47,15 +47,20 @@ def ranking_tables(run: Run) -> list[TextTable]:
             lines += [{"system": f"{TWINS}:"}] * bool(twins and rows)
             lines += [_line(row, group, named, known, by_id) for row in rows]
         texts = in_units(lines)
-        heads = [h for h in HEADS if h != "status" or any(r["status"] != "ok" for r in group)]
         note = TWINS_NOTE if blocks.get(True) else ""
-        tables.append(TextTable(nonempty(heads, texts), texts, title, note))
+        tables.append(TextTable(nonempty(HEADS, texts), texts, title, note))
     return tables
 
 
 def _groups(rows: Sequence[CellRow]) -> dict[str, list[CellRow]]:
     named = labels(rows)
-    trained = [r for r in rows if r["until"] == Until.COMPUTE.word]
+    replaced = {r["stand_in_for"] for r in rows if r.get("stand_in_for")}
+    trained = [
+        r
+        for r in rows
+        if r["until"] == Until.COMPUTE.word
+        and not (r["system"] in replaced and r["status"] == "missing_dep")
+    ]
     return group_by(
         trained, lambda r: ", ".join(named.varying(r, but=("pick", "frontier")).values())
     )
@@ -95,12 +100,10 @@ def _line(
 ) -> Line:
     is_only = sum(r["system"] == row["system"] for r in group) == 1
     name = str(row["system"]) if is_only and not row.get("env") else named.system(row)
-    if row.get("stand_in_for"):
-        name = named.system(row)
-    mark = f" {UNRELIABLE_MARK}" * is_unreliable(row)
-    line: Line = {"system": name + mark, "status": row["status"]}
+    line: Line = {"system": name + f" {UNRELIABLE_MARK}" * is_unreliable(row)}
+    failed = "" if row["status"] == "ok" else str(row["status"])
     if row.get("judged_s") is None:
-        return line
+        return line | {"verdict": failed}
     line["epoch"] = time(row["judged_s"], worth(half_share(row)))
     if row["id"] == row.get("reference_id"):
         return line | {"verdict": "reference"}
@@ -108,7 +111,7 @@ def _line(
         return line | _different(row, known, by_id.get(str(row.get("reference_id"))))
     text = times(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")))
     line["speed-up"] = text
-    return line | {"verdict": verdict(row), "work": row.get("work_class") or ""}
+    return line | {"verdict": failed or verdict(row), "work": row.get("work_class") or ""}
 
 
 def _different(row: CellRow, known: Metrics, reference: CellRow | None) -> Line:

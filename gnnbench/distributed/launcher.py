@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import (
     AGAIN_EDGES,
@@ -58,9 +59,9 @@ class LauncherAudit(RankAudit):
         """Set whether the ranks record edges in the next epochs."""
         self._own.rank_audit.record_edges(enabled)
 
-    def copy_batches(self, key: str) -> None:
-        """Set the key by which the ranks choose batches."""
-        self._own.copy_key = key
+    def copy_batches(self, choice: BatchChoice) -> None:
+        """Set which batches the ranks copy aside."""
+        self._own.copied = choice
 
     def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """Return rank 0's seeds."""
@@ -185,7 +186,7 @@ class Launcher(Schedule):
         trainer, records_edges = rank_trainer(stages), self.own.records_edges
         # The other ranks do not know what was trained, or restored, on rank 0 since the last epoch.
         self.own.broadcasts_state = trainer is not None and trainer.stamp() != self._stamp
-        message = RunEpoch(epoch, records_edges, self.own.broadcasts_state, self.own.copy_key)
+        message = RunEpoch(epoch, records_edges, self.own.broadcasts_state, self.own.copied)
 
         def run_own_part() -> None:
             own.start()

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from gnnbench.core.batch_choice import NO_BATCHES, BatchChoice
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -61,14 +63,14 @@ class RunEpoch:
     """Run the rank's part of an epoch; the answer is an ``EpochResult``.
 
     ``record_edges``: the gate checks every batch, and the rank returns the edges that it samples.
-    ``broadcast_state``: rank 0 sends its weights to the others first. ``copy_key`` chooses the
+    ``broadcast_state``: rank 0 sends its weights to the others first. ``copied`` are the
     batches that are copied aside and checked.
     """
 
     number: int
     record_edges: bool
     broadcast_state: bool
-    copy_key: str = ""
+    copied: BatchChoice = NO_BATCHES
 
 
 @dataclass(frozen=True)

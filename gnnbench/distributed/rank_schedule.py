@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from gnnbench.core.batch_choice import NO_BATCHES
 from gnnbench.core.cell import Until
 from gnnbench.core.job import Job
 from gnnbench.core.rendezvous import Peers
@@ -83,14 +84,14 @@ class RankSchedule(Schedule):
 
     ``group`` is set once all ranks have joined, ``partition`` if the graph is partitioned.
     ``broadcasts_state``: rank 0 sends its weights before an epoch, because another rank's differ.
-    ``copy_key`` chooses batches of the next epochs that are checked.
+    ``copied``: batches of the next epochs that are copied aside and checked.
     """
 
     group: RankGroup | None = None
     partition: RankPartition | None = None
     broadcasts_state = True
     records_edges = False
-    copy_key = ""
+    copied = NO_BATCHES
 
     def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
         self.rank, self.ranks, self._gradients = rank, ranks, gradients

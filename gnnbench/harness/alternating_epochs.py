@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
@@ -29,6 +31,7 @@ from gnnbench.harness.reduce.gather_rates import served
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure.throttle import GpuWatch, throttling
+from gnnbench.systems.runtime.spot_checks import copied_batches
 
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Record as RooflineRecord
@@ -59,22 +62,33 @@ class AlternatingEpochs:
         self._context, self._workers, self._gpu = context, workers, gpu
         self._placement = thread_placement.Placement.of_this_process()
         self.busy_programs = BusyPrograms()
+        self._shortest_s = math.inf  # epoch of either side
 
-    def run_round(self, number: int, warmup: bool) -> float:
+    @property
+    def are_short(self) -> bool:
+        """Whether epochs are so short that less than one batch of each is checked."""
+        return self._copies < 1
+
+    @property
+    def _copies(self) -> float:
+        return copied_batches(self._context.pair.system, self._shortest_s)
+
+    def run_round(self, number: int, warmup: bool, copies: float | None = None) -> float:
         """Run one epoch of each worker and check it; returns the duration of the round (s).
 
-        Raises ``CellFailed``.
+        ``warmup``: it is not measured. ``copies`` batches are checked on average, by default as
+        many as do not lengthen the epoch. Raises ``CellFailed``.
         """
         began = time.monotonic()
         epoch = draw_epoch_number(self._context, number, warmup)
-        key = secrets.token_hex(16)
+        choice = BatchChoice(secrets.token_hex(16), self._copies if copies is None else copies)
         digests: list[dict[str, str]] = []
         for order, (cell, worker) in enumerate(self._workers.in_order(reverse=number % 2 == 1)):
             position = EpochPosition(
                 life=self._context.number, worker=worker.pid, round=number, order=order,
                 warmup=warmup,
             )  # fmt: skip
-            digests.append(self._run_epoch(cell, worker, epoch, key, position))
+            digests.append(self._run_epoch(cell, worker, epoch, choice, position))
         if len(digests) == 2:
             one, other = digests
             fault = report_audit.digests_fault(one, other, self._context.work_class)
@@ -82,13 +96,19 @@ class AlternatingEpochs:
         return time.monotonic() - began
 
     def _run_epoch(
-        self, cell: Cell, worker: WorkerProcess, epoch: int, key: str, position: EpochPosition
+        self,
+        cell: Cell,
+        worker: WorkerProcess,
+        epoch: int,
+        choice: BatchChoice,
+        position: EpochPosition,
     ) -> dict[str, str]:
-        """Run and audit an epoch; returns the digests of the batches that ``key`` chooses."""
+        """Run and audit an epoch; returns the digests of the batches of ``choice``."""
         context = self._context
         foresee(context, cell, worker, epoch)
-        timing, conditions = self._time_epoch(cell, worker, epoch, key)
+        timing, conditions = self._time_epoch(cell, worker, epoch, choice)
         began = time.monotonic()
+        self._shortest_s = min(self._shortest_s, timing["wall"])
         report = context.attempt(cell, partial(worker.call, AUDIT, epoch=epoch))
         conditions["audit_s"] = time.monotonic() - began
         report["counts"] = [*report["counts"], *self._copy_times(cell, worker, report)]
@@ -107,7 +127,7 @@ class AlternatingEpochs:
         return report["digests"]
 
     def _time_epoch(
-        self, cell: Cell, worker: WorkerProcess, epoch: int, key: str
+        self, cell: Cell, worker: WorkerProcess, epoch: int, choice: BatchChoice
     ) -> tuple[TimedEpoch, Record]:
         """Run the epoch; returns its times and the conditions under which they were measured."""
         idle = [other for _, other in self._workers if other is not worker]
@@ -115,7 +135,9 @@ class AlternatingEpochs:
         gpu_before = self._gpu.read() if cell.device == "cuda" else None
         placement_before = self._placement_doubt()
         load = BackgroundLoad(worker, idle)
-        timing = self._context.attempt(cell, partial(worker.timed, EPOCH, epoch=epoch, key=key))
+        timing = self._context.attempt(
+            cell, partial(worker.timed, EPOCH, epoch=epoch, key=choice.key, copies=choice.count)
+        )
         conditions: Record = {
             **load.read(),
             "isolation": placement_before or self._placement_doubt(),

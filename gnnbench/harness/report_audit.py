@@ -142,7 +142,10 @@ def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
     """Return a doubt if a worker's unmeasured first epoch took much longer than the others."""
     if not warm or not samples:
         return ""
-    first = statistics.median(s["wall_s"] for s in warm)  # of every life its own
+    first_by_trial: dict[object, float] = {}
+    for sample in warm:  # a later one checks batches
+        first_by_trial.setdefault(sample.get("life"), sample["wall_s"])
+    first = statistics.median(first_by_trial.values())
     usual = statistics.median(s["wall_s"] for s in samples)
     if first <= FIRST_EPOCH_TIMES * usual or first - usual <= FIRST_EPOCH_SLACK_S:
         return ""

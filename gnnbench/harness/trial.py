@@ -21,6 +21,7 @@ from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch
 
+CHECKED_AT_ONCE = 8.0  # batches
 CountRounds = Callable[[float, float], int]  # from the seconds of a trial's start and of a round
 
 
@@ -91,12 +92,19 @@ class Trial:
             workers.check_left_behind(cell, worker)
 
     def _measure(self, workers: TrialWorkers, epochs: AlternatingEpochs, rounds: int) -> None:
-        """Run the timed rounds; a thorough trial may verify an epoch before a random one."""
+        """Run the timed rounds; a thorough trial may verify an epoch before a random one.
+
+        Where epochs are too short to check batches of each, a round that is not measured checks
+        ``CHECKED_AT_ONCE`` of them, also at a random place.
+        """
         context = self._context
-        verified_before = secrets.randbelow(rounds)
+        verified_before, checked_before = secrets.randbelow(rounds), secrets.randbelow(rounds)
+        is_checked_apart = epochs.are_short and not context.pair.system.evaluate
         for nth in range(rounds):
             if nth == verified_before and context.thorough:
                 verify_every_batch(context, workers)
+            if nth == checked_before and is_checked_apart:
+                epochs.run_round(nth, warmup=True, copies=CHECKED_AT_ONCE)
             progress = f"pair {context.number + 1}, round {nth + 1}"
             context.show_progress(context.pair.system, progress, nth / rounds)
             epochs.run_round(nth, warmup=False)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
+from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.bootstrap import command as python_command
 from gnnbench.core.cell import Cell, CellValues
 from gnnbench.harness.epoch_end import wait_until_quiescent
@@ -110,15 +111,15 @@ class SystemCommands:
         self._runner.foresee(epoch)
         return {}
 
-    def epoch(self, epoch: int, key: str = "") -> protocol.EpochAnswer:
+    def epoch(self, epoch: int, key: str = "", copies: float = 0.0) -> protocol.EpochAnswer:
         """Run one epoch until its work is done and the process is idle.
 
-        ``key`` chooses the batches that are copied aside, for the audit.
+        ``key`` chooses ``copies`` batches on average, which are copied aside for the audit.
         """
         from gnnbench.measure.timeline import Timeline
 
         if self._is_recipe:
-            self._runner.copy_batches(key)
+            self._runner.copy_batches(BatchChoice(key, copies))
 
         # The system gets one timeline for its spans; the epoch's time is read from the other.
         device = self._system.cell.device

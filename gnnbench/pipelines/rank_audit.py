@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gnnbench.core.batch_choice import BatchChoice
     from gnnbench.distributed.merge import MergedEpoch
     from gnnbench.sampling.stage import SamplerStage
 
@@ -18,8 +19,8 @@ class RankAudit:
     def record_edges(self, enabled: bool) -> None:
         """Have the other ranks record the edges that they sample, for the gate."""
 
-    def copy_batches(self, key: str) -> None:
-        """Have the other ranks copy batches of the next epochs, chosen by ``key``."""
+    def copy_batches(self, choice: BatchChoice) -> None:
+        """Have the other ranks copy these batches of the next epochs aside."""
 
     def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """Return for each of an epoch's batches the seeds that this process samples for."""

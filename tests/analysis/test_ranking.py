@@ -65,7 +65,14 @@ def test_line_has_time_speed_up_verdict_and_work():
     reference = next(line for line in lines(ROWS) if line["system"] == "dgl")
     assert reference["verdict"] == "reference" and not reference.get("speed-up")
     absent = next(line for line in lines(ROWS) if line["system"] == "absent")
-    assert absent["status"] == "missing_dep" and not absent.get("epoch")
+    assert absent["verdict"] == "missing_dep" and not absent.get("epoch")
+
+
+def test_a_missing_system_with_a_stand_in_has_no_line():
+    own = row("own-pyg", 1.0, 1.5, stand_in_for="pyg")
+    rows = [DGL, own, row("pyg", None, status="missing_dep"), *ROWS[3:]]
+    names = [line["system"] for line in lines(rows)]
+    assert "own-pyg" in names and "pyg" not in names
 
 
 def test_different_work_has_its_ratio_per_edge_and_its_edges():

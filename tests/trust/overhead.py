@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import torch
 
+from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.cell import Cell, Until
 from gnnbench.datasets.prepare import load_dataset, prepare
 from gnnbench.measure.timeline import Timeline
@@ -27,7 +28,7 @@ from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.statistics.estimates import exponential, mean_interval
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
-from gnnbench.systems.runtime.spot_checks import CheckedBatch
+from gnnbench.systems.runtime.spot_checks import COPIED_BATCHES, CheckedBatch
 
 BATCHES = 2000
 TIMES = 7
@@ -91,7 +92,7 @@ def copies(system, device):
     for epoch in range(EPOCHS):
         walls = {}
         for key in ("", "key")[:: 1 if epoch % 2 else -1]:
-            system.copy_batches(key and f"key {epoch}")
+            system.copy_batches(BatchChoice(key and f"key {epoch}", COPIED_BATCHES[system.until]))
             walls[key] = wall_s(device, lambda timeline, n=epoch: system.run_epoch(n, timeline))
             assert system.audit(epoch).ok
         logs.append(math.log(walls["key"] / walls[""]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from gnnbench.core.batch_choice import NO_BATCHES, BatchChoice
 from gnnbench.core.minibatch import Batch, Sizes
-from gnnbench.systems.runtime.spot_checks import BatchSelection, CheckedBatch
+from gnnbench.systems.runtime.spot_checks import CheckedBatch
 from gnnbench.systems.runtime.verification import Verifier
-
-NOTHING = BatchSelection("", 0.0, 0)
 
 
 class EpochRecorder:
@@ -16,7 +15,7 @@ class EpochRecorder:
 
     ``batches`` are (batch number, sizes) in the order in which they ran; ``copies`` are the copied
     batches with their positions in it. ``row_types`` are the types of all batches' rows.
-    ``selection`` decides which batches are copied. ``verifier``, where it is set, checks every
+    ``verifier``, where it is set, checks every
     batch before its buffers are reused.
     """
 
@@ -25,15 +24,19 @@ class EpochRecorder:
         self.copies: list[tuple[int, CheckedBatch]] = []
         self.row_types: set[type] = set()
         self.last: tuple[Batch, Tensor] | None = None
-        self.selection = NOTHING
+        self._choice, self._epoch_batches = NO_BATCHES, 0
         self.verifier: Verifier | None = None
+
+    def begin(self, choice: BatchChoice, batches: int) -> None:
+        """Begin an epoch of ``batches``, of which ``choice`` is copied."""
+        self._choice, self._epoch_batches = choice, batches
 
     def record(self, batch: Batch, rows: Tensor | None) -> None:
         """Record a batch and its feature rows; schedules call this after each batch."""
         position = len(self.batches)
         if self.verifier is not None:
             self.verifier.check(CheckedBatch.whole(batch, rows, position))
-        elif self.selection.has(position):
+        elif self._choice.has(position, self._epoch_batches):
             self.copies.append((position, CheckedBatch.copy_of(batch, rows, batch.number)))
         self.batches.append((batch.number, batch.sizes()))
         if rows is not None:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from torch import Tensor
 
+from gnnbench.core.batch_choice import NO_BATCHES, BatchChoice
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.counters import Counts
 from gnnbench.core.job import Job
@@ -23,7 +24,6 @@ from gnnbench.systems.runtime.epoch_auditor import EpochAuditor
 from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
 from gnnbench.systems.runtime.evaluate import Evaluator
 from gnnbench.systems.runtime.recipe import Recipe, from_plain
-from gnnbench.systems.runtime.spot_checks import COPIED_BATCHES, BatchSelection
 from gnnbench.systems.runtime.stochastic import verifier
 from gnnbench.systems.runtime.system import CheckReport, EpochReport, FactRow, ProfileTables, System
 from gnnbench.systems.runtime.trainer import ModelTrainer
@@ -53,7 +53,7 @@ class SystemRunner(System):
         self.recorder = EpochRecorder()
         self.auditor = EpochAuditor(self)
         self.diagnostics = Diagnostics(self)
-        self._key = ""
+        self._copied = NO_BATCHES
 
     def setup(self, watch: BuildWatch = lambda stage: contextlib.nullcontext()) -> None:
         """Build and prepare the stages; on a GPU the peak of memory counts from here.
@@ -85,21 +85,20 @@ class SystemRunner(System):
         """Run the epoch by the recipe's schedule, batch reordering included."""
         self._run(epoch, self.seeds(epoch), timeline)
 
-    def copy_batches(self, key: str) -> None:
-        """Copy batches of the next epoch aside for its audit, chosen by ``key``; "" copies none."""
-        self._key = key
-        self.schedule.rank_audit.copy_batches(key)
+    def copy_batches(self, choice: BatchChoice) -> None:
+        """Copy these batches of the next epoch aside for its audit."""
+        self._copied = choice
+        self.schedule.rank_audit.copy_batches(choice)
 
     def _run(self, epoch: int, seeds: list[Tensor], timeline: Timeline) -> None:
-        count = COPIED_BATCHES[self.until]
-        self.recorder.selection = BatchSelection(self._key, count, len(seeds))
+        self.recorder.begin(self._copied, len(seeds))
         if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)
         if self.stages.store is not None:
             self.stages.store.forget()
         self.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
-        self.copy_batches("")
+        self.copy_batches(NO_BATCHES)
 
     def run_unmeasured(self, epoch: int, max_batches: int | None = None) -> int:
         """Run an epoch, or its first batches, without a record of it.

@@ -8,7 +8,6 @@ same batches, and a stage that computes something else in timed epochs is found 
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,30 +15,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gnnbench.core.cell import Until
+from gnnbench.core.cell import Cell, Until
 from gnnbench.core.minibatch import Batch, Block, Sizes
 
-# Batches of an epoch that are copied, on average; all batches of a shorter epoch. ``overhead`` of
-# tests/trust measures how much longer that makes an epoch.
+# Batches of an epoch that are copied on average, all batches of a shorter epoch; fewer where copies
+# would take more than ``SHARE`` of the epoch. ``COPY_S``: seconds of a copy, as measured by
+# ``overhead`` of tests/trust.
 COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 2.0}
+COPY_S = {"cpu": 1e-3, "cuda": 3e-4}
+SHARE = 0.005
 COPIED_ROWS = 256  # at least, where a batch has as many
 WORDS = {torch.int32: 1, torch.int64: 2}  # of 4 bytes
 
 
-@dataclass(frozen=True)
-class BatchSelection:
-    """Chooses batches of an epoch of ``batches``, ``count`` on average, by a secret ``key``."""
-
-    key: str
-    count: float
-    batches: int
-
-    def has(self, position: int) -> bool:
-        """Whether the batch at a position of the epoch is chosen."""
-        if not self.key:
-            return False
-        word = hashlib.blake2b(b"%d" % position, key=self.key.encode(), digest_size=8).digest()
-        return int.from_bytes(word, "little") * self.batches < self.count * 2**64
+def copied_batches(cell: Cell, epoch_s: float) -> float:
+    """Return how many batches of an epoch of ``epoch_s`` seconds are copied on average."""
+    return min(COPIED_BATCHES[cell.goes_until], SHARE * epoch_s / COPY_S[cell.device])
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class WorkerRank:
         if message.record_edges:
             every_batch = verifier(system.job, system.recipe.sampler, system.stages.sampler)
         system.recorder.verifier = every_batch
-        system.copy_batches(message.copy_key)
+        system.copy_batches(message.copied)
         timeline = Timeline.on(str(system.job.device))
         self._pulse.now(RUNS, timeline)
         with system.job.peak.apart() if message.record_edges else nullcontext():

@@ -1,15 +1,18 @@
 """Copies of batches of timed epochs: which are chosen and copied, and what the audit reports."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
+from gnnbench.core.batch_choice import BatchChoice
+from gnnbench.core.cell import Cell
 from gnnbench.core.minibatch import Block, MiniBatch, Sizes
 from gnnbench.systems.runtime.spot_checks import (
     COPIED_ROWS,
-    BatchSelection,
     CheckedBatch,
+    copied_batches,
     is_plain,
     sizes_fault,
 )
@@ -24,8 +27,8 @@ ROWS = torch.arange(6.0).view(3, 2)
 
 
 def chosen(key, count, batches):
-    selection = BatchSelection(key, count, batches)
-    return [position for position in range(batches) if selection.has(position)]
+    choice = BatchChoice(key, count)
+    return [position for position in range(batches) if choice.has(position, batches)]
 
 
 @pytest.mark.parametrize("count,batches", [(4, 4), (4, 3), (2, 1), (2.0, 0)])
@@ -119,3 +122,18 @@ class OwnSizes(Sizes):
 )
 def test_sizes_that_could_compute_are_not_plain(sizes):
     assert is_plain(BATCH.sizes()) and not is_plain(sizes)
+
+
+@pytest.mark.parametrize(
+    "until,device,epoch_s,expected",
+    [
+        ("compute", "cpu", 10.0, 2.0),
+        ("compute", "cpu", 0.1, 0.5),
+        ("sample", "cpu", math.inf, 1.0),
+        ("sample", "cuda", 0.012, 0.2),
+        ("memory_io", "cuda", 1.0, 2.0),
+    ],
+)
+def test_copies_take_a_small_share_of_an_epoch(until, device, epoch_s, expected):
+    cell = Cell("e", "baseline", "d", "gcn", until=until, device=device)
+    assert copied_batches(cell, epoch_s) == pytest.approx(expected)
