@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, Stop, Verbose, View, Wide, chosen
 from gnnbench.core.console import print_json, print_table, say
-from gnnbench.core.errors import EXIT_INTERRUPTED, UsageError
+from gnnbench.core.errors import EXIT_INTERRUPTED, EXIT_REGRESSION, UsageError
 
 if TYPE_CHECKING:
     from gnnbench.harness.campaign import Request
@@ -108,6 +108,14 @@ def run(
             "--show-different", help="Show ratios of different work, per edge and per batch."
         ),
     ] = False,
+    fail_on: Annotated[
+        Literal["slower"] | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 5 if a system is slower than its reference: with --env, if the other"
+            " environment's packages are slower than this one's.",
+        ),
+    ] = None,
     wide: Wide = False,
     verbose: Verbose = False,
     json: Json = False,
@@ -170,7 +178,18 @@ def run(
             ) from None
     view = View(quiet, show_different, wide, verbose)
     _show_run(outcome.folder, outcome.rows, figures, json, view)
+    slower = [r for r in outcome.rows if r["verdict"] == "slower" and _is_tested(r)]
+    if fail_on and slower and not outcome.exit_code:
+        raise typer.Exit(EXIT_REGRESSION)
     raise typer.Exit(outcome.exit_code)
+
+
+def _is_tested(row: CellRow) -> bool:
+    """Whether a verdict holds after the correction for all comparisons of the run."""
+    from gnnbench.statistics.stopping_rule import Rule
+
+    adjusted = row.get("p_adjusted")
+    return adjusted is None or adjusted <= Rule.alpha
 
 
 def _check_no_system(name: str) -> None:

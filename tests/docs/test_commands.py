@@ -50,7 +50,8 @@ def readers_folder(said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in ("run-20260101-000000-aaaaaa", "run-20260102-000000-bbbbbb"):
         shutil.copytree(RUN, runs / name, ignore=shutil.ignore_patterns("figures"))
     shutil.copytree(RUN, tmp_path / "results" / "reference" / "h100" / RUN.name)
-    (tmp_path / ".venv-old").symlink_to(sys.prefix)
+    for name in (".venv-old", ".venv-candidate"):
+        (tmp_path / name).symlink_to(sys.prefix)
     for page, module in (("add-a-system.md", "mysystem"), ("own-sampler.md", "my_sampler")):
         text = blocks(ROOT / "docs" / page, "python")[0]
         (tmp_path / f"{module}.py").write_text(text)
