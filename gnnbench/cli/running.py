@@ -116,6 +116,10 @@ def run(
             " environment's packages are slower than this one's.",
         ),
     ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option("--trace", help="Also write traces/ for Perfetto: an epoch of each system."),
+    ] = False,
     wide: Wide = False,
     verbose: Verbose = False,
     json: Json = False,
@@ -137,7 +141,8 @@ def run(
         experiment, profile = figure_run.experiment, figure_run.profile
     overrides = Overrides(
         profile, chosen("--systems", systems), chosen("--datasets", datasets),
-        chosen("--models", models), device, pick, seed, repeats, tuple(option or ()),
+        chosen("--models", models), device, pick, seed, repeats,
+        (*(option or ()), *(["trace=true"] if trace else [])),
         tuple(env or ()),
     )  # fmt: skip
     if only_failed and resume is False:

@@ -199,7 +199,7 @@ def show_run(run: Run, figures: Sequence[Path], view: View) -> None:
                 say(sentence)
             print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
     print(run.path / "cells.csv")
-    for path in figures:
+    for path in (*figures, *sorted((run.path / "traces").glob("*.json.gz"))):
         print(path)
 
 

@@ -110,6 +110,11 @@ class MeasureLimits(Strict):
         " process that times nothing",
     )
 
+    trace: bool = Field(
+        default=False,
+        description="write a trace of an epoch for Perfetto, in a process that times nothing",
+    )
+
     looks: Annotated[int, Field(ge=1)] = Field(
         default=1,
         description="profiling runs of a sampler, alternating with its reference; with several, the"

@@ -226,6 +226,7 @@ class RunJournal(JournalState):
     """The journal of a run folder, open for appending. Packed journals are unpacked first."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         pack.unpack(folder)
         events, samples = folder / "events.jsonl", folder / "samples.jsonl"
         super().__init__(read_journal(events, Record), read_journal(samples, Record))

@@ -21,6 +21,7 @@ from gnnbench.harness.protocol import (
     MEMORY,
     PROFILE,
     SETUP,
+    TRACE,
     Command,
     ProfileAnswer,
 )
@@ -171,7 +172,9 @@ class Pairing:
             worker.open(graph)
             if command != MEMORY:  # which measures the set-up itself
                 worker.call(SETUP)
-            answer = worker.call(command, epoch=EPOCH_NUMBERS, graph=graph)
+            path = str(self.journal.folder / "traces" / f"{cell.system}-{cell.id}.json.gz")
+            more = {"path": path} if command == TRACE else {}
+            answer = worker.call(command, epoch=EPOCH_NUMBERS, graph=graph, **more)
             worker.close()
         except WorkerFailed as failed:
             answer = {"error": failed.failure.reason}
@@ -186,6 +189,7 @@ class Pairing:
             COUNTERS: self.measure.roofline and cell.trains and cell.composed,
             MEMORY: self.measure.memory and cell.composed,
             KERNELS: self.measure.kernels and runs_kernels(cell),
+            TRACE: self.measure.trace and cell.composed,
             PROFILE: _has_profile(cell),
         }
         return [command for command, is_wanted in wanted.items() if is_wanted]

@@ -96,6 +96,7 @@ class Server:
             "probe": system.probe,
             "recheck": system.recheck,
             "profile": system.profile,
+            "trace": system.trace,
             "memory": system.memory,
             "kernels": system.kernels,
             "counters": system.counters,

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gnnbench.core.batch_choice import BatchChoice
@@ -198,6 +199,13 @@ class SystemCommands:
     ) -> protocol.ProfileAnswer:
         """List the kernels that the GPU runs in an epoch."""
         return {"kernels": self._runner.diagnostics.kernels(epoch)}
+
+    def trace(
+        self, epoch: int, path: str, graph: protocol.GraphLocation | None = None
+    ) -> protocol.ProfileAnswer:
+        """Write a trace of an epoch to a file."""
+        self._runner.diagnostics.trace(epoch, Path(path))
+        return {}
 
     def memory(
         self, epoch: int, graph: protocol.GraphLocation | None = None

@@ -198,7 +198,7 @@ class CudaClock:
             return False
 
 
-class _Open:
+class OpenSpan:
     """Context that measures one span; entered once."""
 
     __slots__ = ("_begin", "_key", "_timeline")
@@ -237,9 +237,9 @@ class Timeline:
         self.marks = []
         self.begin = self.clock.start()
 
-    def span(self, phase: str, batch: int = -1, lane: str = "") -> _Open:
+    def span(self, phase: str, batch: int = -1, lane: str = "") -> OpenSpan:
         """Return a context that measures ``phase`` of ``batch``; "" is the clock's own lane."""
-        return _Open(self, (phase, lane or self.clock.lane, batch))
+        return OpenSpan(self, (phase, lane or self.clock.lane, batch))
 
     def add(self, spans: Iterable[Span]) -> None:
         """Add spans that another process has timed."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from gnnbench.core.cell import Until
     from gnnbench.core.job import Job
+    from gnnbench.measure.timeline import Timeline
     from gnnbench.pipelines.order import Order
     from gnnbench.pipelines.schedule import Schedule, Stages
     from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
@@ -42,7 +43,9 @@ class BuiltSystem(Protocol):
     def foresee(self, epoch: int) -> None:
         """Fill the cache of an oracle for ``epoch``."""
 
-    def run_unmeasured(self, epoch: int, max_batches: int | None = None) -> int:
+    def run_unmeasured(
+        self, epoch: int, max_batches: int | None = None, timeline: Timeline | None = None
+    ) -> int:
         """Run an epoch that is neither timed nor audited.
 
         Returns the peak memory of the schedule's other processes, in bytes.

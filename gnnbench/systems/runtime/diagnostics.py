@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Until
@@ -14,6 +15,7 @@ from gnnbench.systems.runtime.system import FactRow, ProfileTables
 
 if TYPE_CHECKING:
     from gnnbench.measure.kernels import KernelRow
+    from gnnbench.measure.timeline import Timeline
     from gnnbench.roofline.bench import Bench
     from gnnbench.roofline.bench import Record as RooflineRecord
     from gnnbench.roofline.counters import CounterRecord
@@ -48,10 +50,23 @@ class Diagnostics:
         batches = len(system.seeds(epoch))
         return kernels_of(lambda: self._run_unmeasured(epoch), batches, system.job.device)
 
-    def _run_unmeasured(self, epoch: int) -> None:
+    def trace(self, epoch: int, path: Path) -> None:
+        """Write a trace of a warm epoch for Perfetto."""
+        from gnnbench.measure.trace import write_trace
+
+        def warm_up() -> None:
+            for earlier in (epoch + 2, epoch + 1):
+                self._run_unmeasured(earlier)
+
+        write_trace(
+            lambda timeline: self._run_unmeasured(epoch, timeline), warm_up,
+            self._system.job.device, path,
+        )  # fmt: skip
+
+    def _run_unmeasured(self, epoch: int, timeline: Timeline | None = None) -> None:
         if is_oracle(self._system):
             self._system.foresee(epoch)
-        self._system.run_unmeasured(epoch)
+        self._system.run_unmeasured(epoch, timeline=timeline)
 
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[str | float]]:
         """Copy as many bytes as an epoch served, batch by batch; rows of counts (seconds)."""

@@ -100,12 +100,15 @@ class SystemRunner(System):
         self.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
         self.copy_batches(NO_BATCHES)
 
-    def run_unmeasured(self, epoch: int, max_batches: int | None = None) -> int:
+    def run_unmeasured(
+        self, epoch: int, max_batches: int | None = None, timeline: Timeline | None = None
+    ) -> int:
         """Run an epoch, or its first batches, without a record of it.
 
-        Returns the peak memory of the schedule's other processes, in bytes.
+        ``timeline`` gets the spans. Returns the peak memory of the schedule's other processes, in
+        bytes.
         """
-        timeline = Timeline.on(self.cell.device)
+        timeline = timeline or Timeline.on(self.cell.device)
         timeline.start()
         self._run(epoch, self.seeds(epoch)[:max_batches], timeline)
         timeline.stop()

@@ -1,0 +1,65 @@
+"""A trace of one epoch for Perfetto: spans of phases, calls of PyTorch, kernels and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+
+from gnnbench.measure.timeline import OpenSpan, SpanKey, Timeline
+
+
+class TracedTimeline(Timeline):
+    """Marks its spans for the profiler, and on a GPU as NVTX ranges for Nsight Systems."""
+
+    def span(self, phase: str, batch: int = -1, lane: str = "") -> OpenSpan:
+        """Return a context that measures and marks ``phase`` of ``batch``."""
+        return _TracedSpan(self, (phase, lane or self.clock.lane, batch))
+
+
+class _TracedSpan(OpenSpan):
+    """A span with a range of the same name: ``sample 3`` is the sampling of batch 3."""
+
+    __slots__ = ("_marks", "_name")
+
+    def __init__(self, timeline: Timeline, key: SpanKey) -> None:
+        super().__init__(timeline, key)
+        phase, _, batch = key
+        self._name = phase if batch < 0 else f"{phase} {batch}"
+        self._marks = ExitStack()
+
+    def __enter__(self) -> None:
+        self._marks.enter_context(torch.profiler.record_function(self._name))
+        if torch.cuda.is_available():
+            self._marks.enter_context(torch.cuda.nvtx.range(self._name))
+        super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._marks.close()
+
+
+def write_trace(
+    work: Callable[[Timeline], object], warm_up: Callable[[], object], device: torch.device,
+    path: Path,
+) -> None:  # fmt: skip
+    """Run ``work`` under the profiler and write its trace to ``path`` (``.json.gz``).
+
+    ``work`` gets a timeline whose spans become ranges of the trace.
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    warm_up()
+    activities = [ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(ProfilerActivity.CUDA)
+        torch.cuda.synchronize(device)
+    timeline = TracedTimeline(Timeline.on(str(device)).clock)
+    with profile(activities=activities) as profiler:
+        timeline.start()
+        work(timeline)
+        timeline.stop()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    profiler.export_chrome_trace(str(path))
