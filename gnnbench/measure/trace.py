@@ -49,6 +49,7 @@ def write_trace(
 
     ``work`` gets a timeline whose spans become ranges of the trace.
     """
+    from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import ProfilerActivity, profile
 
     warm_up()
@@ -57,7 +58,8 @@ def write_trace(
         activities.append(ProfilerActivity.CUDA)
         torch.cuda.synchronize(device)
     timeline = TracedTimeline(Timeline.on(str(device)).clock)
-    with profile(activities=activities) as profiler:
+    every_thread = _ExperimentalConfig(profile_all_threads=True)  # prefetching ones started earlier
+    with profile(activities=activities, experimental_config=every_thread) as profiler:
         timeline.start()
         work(timeline)
         timeline.stop()
