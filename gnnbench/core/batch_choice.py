@@ -1,9 +1,18 @@
-"""A random choice of batches that two processes make alike."""
+"""Which batches of a timed epoch are checked: a random choice that both sides make alike."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+
+from gnnbench.core.cell import Cell, Until
+
+# Batches of an epoch that are copied on average, all batches of a shorter epoch; fewer where copies
+# would take more than ``SHARE`` of the epoch. ``COPY_S``: seconds of a copy, as measured by
+# ``overhead`` of tests/trust.
+COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 2.0}
+COPY_S = {"cpu": 1e-3, "cuda": 3e-4}
+SHARE = 0.005
 
 
 @dataclass(frozen=True)
@@ -22,3 +31,8 @@ class BatchChoice:
 
 
 NO_BATCHES = BatchChoice()
+
+
+def copied_batches(cell: Cell, epoch_s: float) -> float:
+    """Return how many batches of an epoch of ``epoch_s`` seconds are copied on average."""
+    return min(COPIED_BATCHES[cell.goes_until], SHARE * epoch_s / COPY_S[cell.device])

@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from gnnbench.core.batch_choice import BatchChoice
+from gnnbench.core.batch_choice import BatchChoice, copied_batches
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
@@ -31,7 +31,6 @@ from gnnbench.harness.reduce.gather_rates import served
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure.throttle import GpuWatch, throttling
-from gnnbench.systems.runtime.spot_checks import copied_batches
 
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Record as RooflineRecord

@@ -99,7 +99,8 @@ class Trial:
         """
         context = self._context
         verified_before, checked_before = secrets.randbelow(rounds), secrets.randbelow(rounds)
-        is_checked_apart = epochs.are_short and not context.pair.system.evaluate
+        is_checked = any(cell.composed and not cell.evaluate for cell in context.cells)
+        is_checked_apart = is_checked and epochs.are_short
         for nth in range(rounds):
             if nth == verified_before and context.thorough:
                 verify_every_batch(context, workers)

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import torch
 
-from gnnbench.core.batch_choice import BatchChoice
+from gnnbench.core.batch_choice import COPIED_BATCHES, BatchChoice
 from gnnbench.core.cell import Cell, Until
 from gnnbench.datasets.prepare import load_dataset, prepare
 from gnnbench.measure.timeline import Timeline
@@ -28,7 +28,7 @@ from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.statistics.estimates import exponential, mean_interval
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
-from gnnbench.systems.runtime.spot_checks import COPIED_BATCHES, CheckedBatch
+from gnnbench.systems.runtime.spot_checks import CheckedBatch
 
 BATCHES = 2000
 TIMES = 7

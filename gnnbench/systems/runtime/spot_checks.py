@@ -15,22 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gnnbench.core.cell import Cell, Until
 from gnnbench.core.minibatch import Batch, Block, Sizes
 
-# Batches of an epoch that are copied on average, all batches of a shorter epoch; fewer where copies
-# would take more than ``SHARE`` of the epoch. ``COPY_S``: seconds of a copy, as measured by
-# ``overhead`` of tests/trust.
-COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 2.0}
-COPY_S = {"cpu": 1e-3, "cuda": 3e-4}
-SHARE = 0.005
 COPIED_ROWS = 256  # at least, where a batch has as many
 WORDS = {torch.int32: 1, torch.int64: 2}  # of 4 bytes
-
-
-def copied_batches(cell: Cell, epoch_s: float) -> float:
-    """Return how many batches of an epoch of ``epoch_s`` seconds are copied on average."""
-    return min(COPIED_BATCHES[cell.goes_until], SHARE * epoch_s / COPY_S[cell.device])
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gnnbench.core.batch_choice import BatchChoice
+from gnnbench.core.batch_choice import BatchChoice, copied_batches
 from gnnbench.core.cell import Cell
 from gnnbench.core.minibatch import Block, MiniBatch, Sizes
 from gnnbench.systems.runtime.spot_checks import (
     COPIED_ROWS,
     CheckedBatch,
-    copied_batches,
     is_plain,
     sizes_fault,
 )
