@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass
 
 from gnnbench.core.cell import Cell, Until
@@ -17,17 +18,25 @@ SHARE = 0.005
 
 @dataclass(frozen=True)
 class BatchChoice:
-    """Chooses ``count`` batches of an epoch on average, by a secret ``key``; none without a key."""
+    """Chooses ``count`` batches of an epoch on average; none without a ``key``.
+
+    Half of them by the key, so that both sides of a pair check the same batches; the others by
+    numbers that are drawn once a batch has run, so that no stage can know them before.
+    """
 
     key: str = ""
     count: float = 0.0
 
     def has(self, position: int, batches: int) -> bool:
-        """Whether it chooses the batch at a position of an epoch of ``batches``."""
+        """Whether the key chooses the batch at a position of an epoch of ``batches``."""
         if not self.key:
             return False
         word = hashlib.blake2b(b"%d" % position, key=self.key.encode(), digest_size=8).digest()
-        return int.from_bytes(word, "little") * batches < self.count * 2**64
+        return int.from_bytes(word, "little") * batches < self.count / 2 * 2**64
+
+    def draws(self, batches: int) -> bool:
+        """Whether a new random number chooses a batch that has run."""
+        return bool(self.key) and secrets.randbits(64) * batches < self.count / 2 * 2**64
 
 
 NO_BATCHES = BatchChoice()

@@ -123,7 +123,10 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("calibrate", "--batch-size", "4"), "give -o batch_size=...; see 'gnnbench calibrate"),
         (("run", "breakdown", "--systems", ""), "--systems names nothing"),
         (("run", "breakdown", "--datasets", ","), "--datasets names nothing"),
-        (("run", "breakdown", "--profile", "x"), "'breakdown' has quick, smoke, models, laptop, real"),
+        (
+            ("run", "breakdown", "--profile", "x"),
+            "'breakdown' has quick, smoke, models, laptop, real",
+        ),
         (("run", "breakdown", "-o", "threads=99999"), "threads=99999 is more than the "),
         (("run", "breakdown", "-o", "seed=1", "-o", "seed=2"), "by '-o seed=1' and '-o seed=2'"),
         (("list", "brakdown"), "did you mean 'breakdown'?"),

@@ -9,14 +9,14 @@ SAMPLERS = {
     "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",
     "one-neighbour": "ONE_NEIGHBOUR", "any-neighbours": "ANY_NEIGHBOURS",
     "old-numbers": "OLD_NUMBERS", "old-numbers-reported": "OLD_NUMBERS_REPORTED",
-    "lazy": "LAZY", "old-neighbours": "OLD_NEIGHBOURS",
+    "knows-the-key": "KNOWS_THE_KEY", "lazy": "LAZY", "old-neighbours": "OLD_NEIGHBOURS",
 }  # fmt: skip
 STORES = {"stale-middle": "STALE_MIDDLE", "lazy-rows": "LAZY_ROWS"}
 STAGES = {
     "sampler": {
         "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
         "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
-        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler",
+        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler", "knows-the-key": "KnowsTheKeySampler",
         "old-neighbours": "OldNeighboursSampler",
     },
     "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
@@ -28,6 +28,7 @@ INCORRECT = {
     "any-neighbours": LOOKED + "hop [23]: an edge is none of the graph's",
     "old-numbers": "the reported sizes are not those of the blocks",
     "old-numbers-reported": "epoch [0-9]+, batch [0-9]: it drew other edges than the reference",
+    "knows-the-key": LOOKED + "hop [23]: an edge is none of the graph's",
     "lazy": "the sizes of a batch must contain plain tensors and integers",
     "old-neighbours": LOOKED + "hop 1: ",
 }

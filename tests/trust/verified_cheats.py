@@ -167,6 +167,16 @@ class OldNeighbours(Timed):
         return replace(before, seeds=seeds, blocks=blocks, number=number)
 
 
+class KnowsTheKey(AnyNeighbours):
+    """Behaves in the batches that the key chooses: it reads the recorder's own fields."""
+
+    def bent(self, batch):
+        recorders = [o for o in gc.get_objects() if type(o) is EpochRecorder]
+        if any(r._choice.has(batch.number, r._epoch_batches) for r in recorders):
+            return batch
+        return super().bent(batch)
+
+
 class LazyRows(torch.Tensor):
     """Rows that could be loaded when they are read."""
 
@@ -228,6 +238,11 @@ class OldNumbersReportedSampler(Sampler):
     stage = OldNumbersReported
 
 
+class KnowsTheKeySampler(Sampler):
+    name = "knows-the-key"
+    stage = KnowsTheKey
+
+
 class LazySampler(Sampler):
     name = "lazy"
     stage = Lazy
@@ -260,6 +275,7 @@ ONE_NEIGHBOUR = replace(BASELINE, sampler=OneSampler())
 ANY_NEIGHBOURS = replace(BASELINE, sampler=AnySampler())
 OLD_NUMBERS = replace(BASELINE, sampler=OldSampler())
 OLD_NUMBERS_REPORTED = replace(BASELINE, sampler=OldNumbersReportedSampler())
+KNOWS_THE_KEY = replace(BASELINE, sampler=KnowsTheKeySampler())
 LAZY = replace(BASELINE, sampler=LazySampler())
 OLD_NEIGHBOURS = replace(BASELINE, sampler=OldNeighboursSampler())
 LAZY_ROWS = replace(BASELINE, features=LazyStore())

@@ -36,12 +36,16 @@ class EpochRecorder:
         position = len(self.batches)
         if self.verifier is not None:
             self.verifier.check(CheckedBatch.whole(batch, rows, position))
-        elif self._choice.has(position, self._epoch_batches):
+        elif self._is_chosen(position):
             self.copies.append((position, CheckedBatch.copy_of(batch, rows, batch.number)))
         self.batches.append((batch.number, batch.sizes()))
         if rows is not None:
             self.row_types.add(type(rows))
             self.last = batch, rows
+
+    def _is_chosen(self, position: int) -> bool:
+        choice, batches = self._choice, self._epoch_batches
+        return choice.has(position, batches) or choice.draws(batches)
 
     def take_batches(self) -> list[tuple[int, Sizes]]:
         """Return the batches since the last call."""
