@@ -16,7 +16,8 @@ STAGES = {
     "sampler": {
         "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
         "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
-        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler", "knows-the-key": "KnowsTheKeySampler",
+        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler",
+        "knows-the-key": "KnowsTheKeySampler",
         "old-neighbours": "OldNeighboursSampler",
     },
     "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
