@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EDGES_PER_SECOND = 10e6  # sampled and aggregated
 BYTES_PER_SECOND = 2e9  # feature rows gathered
 FLOPS = 30e9  # dense layers, forward and backward
-START_S = 4.0  # importing, opening, gate
+START_S = 3.5  # importing, opening, gate; measured on a small twin: 2.1 to 3.4 without the gate
 ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are requested
 USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends

@@ -81,7 +81,7 @@ class ShortSpans(NativeStage):
             reported = span._begin + 0.02 * (line.clock.mark() - span._begin)
             line.marks.append((span._key, span._begin, reported))
 
-        harness._Open.__exit__ = end
+        harness.OpenSpan.__exit__ = end
 
 
 class ShortSampler(type(native("hop-by-hop"))):
