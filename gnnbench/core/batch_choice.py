@@ -21,7 +21,8 @@ class BatchChoice:
     """Chooses ``count`` batches of an epoch on average; none without a ``key``.
 
     Half of them by the key, so that both sides of a pair check the same batches; the others by
-    numbers that are drawn once a batch has run, so that no stage can know them before.
+    numbers that are drawn once a batch has run, so that no stage can know them before. The key
+    never chooses more than half of an epoch on average: a stage that knows it does not know all.
     """
 
     key: str = ""
@@ -32,7 +33,7 @@ class BatchChoice:
         if not self.key:
             return False
         word = hashlib.blake2b(b"%d" % position, key=self.key.encode(), digest_size=8).digest()
-        return int.from_bytes(word, "little") * batches < self.count / 2 * 2**64
+        return int.from_bytes(word, "little") * batches < min(self.count, batches) / 2 * 2**64
 
     def draws(self, batches: int) -> bool:
         """Whether a new random number chooses a batch that has run."""

@@ -14,6 +14,7 @@ from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
 from gnnbench.harness.environment import feature_store
 from gnnbench.harness.journal import Record
+from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
 from gnnbench.harness.protocol import (
     AUDIT,
@@ -120,6 +121,8 @@ class AlternatingEpochs:
         )
         self._workers.check_left_behind(cell, worker)
         fault = "" if report["ok"] else report["reason"]
+        if cell.composed and not shared_by_ranks(cell):
+            fault = fault or report_audit.missing_copies_fault(choice, report)
         fault = fault or report_audit.phase_fault(cell, epoch, timing["busy"])
         facts = context.journal.reports[cell.id]["facts"]
         context.fail_if(cell, fault or report_audit.sample_fault(cell, facts, epoch, sample))

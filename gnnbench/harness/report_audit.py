@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 
 from gnnbench.core import registry
+from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.cell import Cell, phases
 from gnnbench.schema.events import JournalRecord as Record
 from gnnbench.statistics import primary_metric
@@ -126,6 +127,16 @@ def digests_fault(one: Mapping[str, str], other: Mapping[str, str], work: str) -
             place = f"batch {int(number) + 1}"
             return f"{place}: it drew other edges than the reference, not so at the gate"
     return ""
+
+
+def missing_copies_fault(choice: BatchChoice, report: Mapping[str, object]) -> str:
+    """Return a fault if batches that the key chooses have no digest: they were not checked."""
+    batches, digests = report["batches"], report["digests"]
+    assert isinstance(batches, int) and isinstance(digests, Mapping)
+    chosen = sum(choice.has(position, batches) for position in range(batches))
+    if len(digests) >= chosen:
+        return ""
+    return f"{len(digests)} batches were copied aside where at least {chosen} were chosen"
 
 
 def epoch_digest_fault(reference: str, system: str, work: str) -> str:

@@ -30,30 +30,30 @@ def test_the_graph_is_counted_once_for_both_workers():
 def test_cells_that_cannot_run_cost_nothing():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
-    found = describe(plan, MEASURE).plain()
-    assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
-    assert found["cells"][1]["estimated_time_s"] is None
-    (made,) = found["preparations"]
-    alone = found["cells"][0]["estimated_time_s"]
-    assert found["estimated_time_s"] == alone + made["estimated_time_s"]
+    description = describe(plan, MEASURE).plain()
+    assert [c["status"] for c in description["cells"]] == ["planned", "missing_dep"]
+    assert description["cells"][1]["estimated_time_s"] is None
+    (made,) = description["preparations"]
+    alone = description["cells"][0]["estimated_time_s"]
+    assert description["estimated_time_s"] == alone + made["estimated_time_s"]
 
 
 def test_a_plan_of_which_nothing_can_run_has_no_estimate():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([gone], [], failures={gone.id: Failure("missing_dep", "why")})
-    found = describe(plan, MEASURE).plain()
-    assert found["estimated_time_s"] is found["estimated_peak_bytes"] is None
+    description = describe(plan, MEASURE).plain()
+    assert description["estimated_time_s"] is description["estimated_peak_bytes"] is None
 
 
 @pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
 def test_graphs_not_made_yet_have_an_estimate(dataset):
     cell = replace(CELL, dataset=dataset, system="baseline")
-    found = describe(Plan([cell], [Pair(cell)]), MEASURE).plain()
-    assert found["pairs_of_unknown_size"] == 0
-    (made,) = found["preparations"]
+    description = describe(Plan([cell], [Pair(cell)]), MEASURE).plain()
+    assert description["pairs_of_unknown_size"] == 0
+    (made,) = description["preparations"]
     assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
-    alone = found["cells"][0]["estimated_time_s"]
-    assert alone > 0 and found["estimated_time_s"] == alone + made["estimated_time_s"]
+    alone = description["cells"][0]["estimated_time_s"]
+    assert alone > 0 and description["estimated_time_s"] == alone + made["estimated_time_s"]
 
 
 def test_what_may_not_fit_is_said(monkeypatch):
@@ -67,8 +67,9 @@ def test_rounds_that_do_not_fit_the_budget_are_not_counted():
     """Rounds of 5 s: a pair of six would take 43 s, of five that fit into 20 s each has two."""
     one = replace(CELL, dataset="products~twin", max_batches=2)
     pair = Pair(one, replace(one, system="r"))
-    found = [estimate(pair, MeasureLimits(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
-    assert found[0] == found[1] < found[2]
+    limits = [MeasureLimits(time_budget_s=20.0, rounds=rounds) for rounds in (0, 2, 6)]
+    seconds = [estimate(pair, limit).seconds for limit in limits]
+    assert seconds[0] == seconds[1] < seconds[2]
 
 
 def test_a_table_without_edges_is_known_to_gathers():

@@ -27,8 +27,8 @@ def test_spans_are_ranges_that_contain_their_calls(tmp_path):
     path = tmp_path / "traces" / "x.json.gz"
     write_trace(work, lambda: calls.append("warm-up"), torch.device("cpu"), path)
     assert calls == ["warm-up", "work"]
-    found = ranges(path)
-    assert found.keys() >= {"sample 3", "compute"} and found["compute"] >= 10_000  # microseconds
+    marked = ranges(path)
+    assert marked.keys() >= {"sample 3", "compute"} and marked["compute"] >= 10_000  # microseconds
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     by_name = {e["name"]: e for e in events if "ts" in e}
     inner, outer = by_name["aten::sum"], by_name["sample 3"]

@@ -9,6 +9,7 @@ SAMPLERS = {
     "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",
     "one-neighbour": "ONE_NEIGHBOUR", "any-neighbours": "ANY_NEIGHBOURS",
     "old-numbers": "OLD_NUMBERS", "old-numbers-reported": "OLD_NUMBERS_REPORTED",
+    "lazy-blocks": "LAZY_BLOCKS", "drops-copies": "DROPS_COPIES",
     "knows-the-key": "KNOWS_THE_KEY", "lazy": "LAZY", "old-neighbours": "OLD_NEIGHBOURS",
 }  # fmt: skip
 STORES = {"stale-middle": "STALE_MIDDLE", "lazy-rows": "LAZY_ROWS"}
@@ -17,7 +18,8 @@ STAGES = {
         "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
         "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
         "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler",
-        "knows-the-key": "KnowsTheKeySampler",
+        "knows-the-key": "KnowsTheKeySampler", "lazy-blocks": "LazyBlocksSampler",
+        "drops-copies": "DropsCopiesSampler",
         "old-neighbours": "OldNeighboursSampler",
     },
     "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
@@ -31,6 +33,8 @@ INCORRECT = {
     "old-numbers-reported": "epoch [0-9]+, batch [0-9]: it drew other edges than the reference",
     "knows-the-key": LOOKED + "hop [23]: an edge is none of the graph's",
     "lazy": "the sizes of a batch must contain plain tensors and integers",
+    "lazy-blocks": "a batch must contain plain tensors, blocks and integers, not LazyIndices",
+    "drops-copies": "0 batches were copied aside where at least [0-9] were chosen",
     "old-neighbours": LOOKED + "hop 1: ",
 }
 STALE = LOOKED + "gathered feature rows differ from the feature table"

@@ -5,7 +5,7 @@ gate and the audit after timing do not see these. Their sizes are as they should
 """
 
 import functools
-import gc
+import sys
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,6 +16,16 @@ from gnnbench.features.spec import StoreSpec
 from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
+
+
+def recorders():
+    """The recorder of batches: the owner of the hook that a schedule holds, on the call stack."""
+    frame, owners = sys._getframe(), []
+    while frame is not None:
+        hooks = (getattr(value, "__self__", None) for value in frame.f_locals.values())
+        owners += [one for one in hooks if type(one) is EpochRecorder]
+        frame = frame.f_back
+    return owners
 
 
 @dataclass
@@ -154,7 +164,7 @@ class OldNeighbours(Timed):
     def sample(self, seeds, epoch, number):
         if not (self.over and epoch):
             return super().sample(seeds, epoch, number)
-        checked = any(o.verifier for o in gc.get_objects() if type(o) is EpochRecorder)
+        checked = any(recorder.verifier for recorder in recorders())
         before = self.before
         if checked or before is None or before.seeds.numel() != seeds.numel():
             self.before = super().sample(seeds, epoch, number)
@@ -167,12 +177,35 @@ class OldNeighbours(Timed):
         return replace(before, seeds=seeds, blocks=blocks, number=number)
 
 
+class LazyIndices(torch.Tensor):
+    """Local ids that could be computed when they are read."""
+
+
+class LazyBlocks(Timed):
+    """Puts tensors of a class of its own into blocks; sizes are plain."""
+
+    def bent(self, batch):
+        first = batch.blocks[0]
+        lazy = first.indices.as_subclass(LazyIndices)
+        block = Block(first.indptr, lazy, first.src_nodes, first.num_dst)
+        return forged(batch, [block, *batch.blocks[1:]])
+
+
+class DropsCopies(AnyNeighbours):
+    """Removes what the recorder has copied."""
+
+    def bent(self, batch):
+        for recorder in recorders():
+            recorder.copies.clear()
+            recorder._is_chosen = lambda position: False
+        return super().bent(batch)
+
+
 class KnowsTheKey(AnyNeighbours):
     """Behaves in the batches that the key chooses: it reads the recorder's own fields."""
 
     def bent(self, batch):
-        recorders = [o for o in gc.get_objects() if type(o) is EpochRecorder]
-        if any(r._choice.has(batch.number, r._epoch_batches) for r in recorders):
+        if any(r._choice.has(batch.number, r._epoch_batches) for r in recorders()):
             return batch
         return super().bent(batch)
 
@@ -238,6 +271,16 @@ class OldNumbersReportedSampler(Sampler):
     stage = OldNumbersReported
 
 
+class LazyBlocksSampler(Sampler):
+    name = "lazy-blocks"
+    stage = LazyBlocks
+
+
+class DropsCopiesSampler(Sampler):
+    name = "drops-copies"
+    stage = DropsCopies
+
+
 class KnowsTheKeySampler(Sampler):
     name = "knows-the-key"
     stage = KnowsTheKey
@@ -275,6 +318,8 @@ ONE_NEIGHBOUR = replace(BASELINE, sampler=OneSampler())
 ANY_NEIGHBOURS = replace(BASELINE, sampler=AnySampler())
 OLD_NUMBERS = replace(BASELINE, sampler=OldSampler())
 OLD_NUMBERS_REPORTED = replace(BASELINE, sampler=OldNumbersReportedSampler())
+LAZY_BLOCKS = replace(BASELINE, sampler=LazyBlocksSampler())
+DROPS_COPIES = replace(BASELINE, sampler=DropsCopiesSampler())
 KNOWS_THE_KEY = replace(BASELINE, sampler=KnowsTheKeySampler())
 LAZY = replace(BASELINE, sampler=LazySampler())
 OLD_NEIGHBOURS = replace(BASELINE, sampler=OldNeighboursSampler())

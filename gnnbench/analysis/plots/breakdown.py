@@ -102,7 +102,9 @@ def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> 
     ax.set_xlim(0, top * ROOM)
     references = {r["reference"] for r in measured if r.get("ratio") is not None}
     if references:
-        over = f" over {references.pop()}" if len(references) == 1 else ""
+        name = references.pop() if len(references) == 1 else ""
+        is_clear = sum(r["system"] == name.partition(" ")[0] for r in rows) <= 1
+        over = f" over {name}" if name and is_clear else " over the reference"
         ax.text(1.02, -0.8, f"speed-up{over}", fontsize=7, weight="bold", va="bottom",
                 transform=ax.get_yaxis_transform())  # fmt: skip
     ax.tick_params(axis="x", labelsize=8)
@@ -196,6 +198,8 @@ def _bar(ax: Axes, y: int, row: CellRow, known: Metrics, top: float) -> None:
 
 def _caption(row: CellRow, cut: bool) -> str:
     words = [f"{_seconds(row):.3g} s"] if cut else []
+    if row["id"] == row.get("reference_id"):
+        words.append("reference")
     if row["status"] != "ok":
         words.append(row["status"])
     if row["work_class"] == "different":

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.core.minibatch import Batch, Sizes
+from gnnbench.core.minibatch import Sizes
 from gnnbench.datasets.graph import Graph
 from gnnbench.validation import gate
 from gnnbench.validation.law import Law
@@ -102,9 +102,11 @@ def _has_label(seeds: Tensor, labels: Tensor) -> bool:
     return bool((labels[seeds.cpu().long()] >= 0).any())
 
 
-def check_last_rows(graph: Graph, batch: Batch, rows: Tensor) -> str:
-    """Compare about ``REREAD_ROWS`` rows of the last timed batch with the feature table."""
-    ids = batch.input_nodes
+def check_last_rows(graph: Graph, ids: Tensor, rows: Tensor) -> str:
+    """Compare about ``REREAD_ROWS`` rows of the last timed batch with the feature table.
+
+    ``ids`` are the batch's input nodes.
+    """
     if rows.shape[0] != ids.numel():
         return f"the last timed batch has {rows.shape[0]} feature rows for {ids.numel()} nodes"
     step = max(1, ids.numel() // REREAD_ROWS)

@@ -20,7 +20,7 @@ from gnnbench.systems.runtime.epoch_audit import (
     check_seeds,
     mean_loss,
 )
-from gnnbench.systems.runtime.spot_checks import is_plain, sizes_fault
+from gnnbench.systems.runtime.spot_checks import PLAIN_TYPES, is_plain, sizes_fault
 from gnnbench.systems.runtime.stochastic import verifier
 from gnnbench.systems.runtime.system import EpochReport
 
@@ -47,8 +47,8 @@ class EpochAuditor:
         """Check and count the epoch that ran last.
 
         Seeds and edge counts of every batch; all edges and some rows of the copied batches; rows of
-        the last batch; losses and parameter updates. Nothing that a stage returned is called before
-        its type is known.
+        the last batch; losses and parameter updates. Of what stages returned, only tensors and
+        sizes of known types are read.
         """
         system = self._system
         law = system.stages.sampler.law.on(system.job.device)
@@ -91,10 +91,12 @@ class EpochAuditor:
 
     def _check_types(self, sizes: Sequence[Sizes]) -> str:
         """Check that batches and rows were complete when their epoch ended."""
-        recorder = self._system.recorder
-        row_types, recorder.row_types = recorder.row_types, set()
+        row_types, block_types = self._system.recorder.take_types()
         if wrong := [kind for kind in row_types if kind is not Tensor]:
             return f"feature rows must be a torch.Tensor, not {wrong[0].__name__}"
+        if wrong := [kind for kind in block_types if kind not in PLAIN_TYPES]:
+            kind = wrong[0].__name__
+            return f"a batch must contain plain tensors, blocks and integers, not {kind}"
         if not all(map(is_plain, sizes)):
             return "the sizes of a batch must contain plain tensors and integers"
         return ""

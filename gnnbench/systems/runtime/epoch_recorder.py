@@ -6,24 +6,28 @@ from torch import Tensor
 
 from gnnbench.core.batch_choice import NO_BATCHES, BatchChoice
 from gnnbench.core.minibatch import Batch, Sizes
-from gnnbench.systems.runtime.spot_checks import CheckedBatch
+from gnnbench.systems.runtime.spot_checks import CheckedBatch, block_types
 from gnnbench.systems.runtime.verification import Verifier
 
 
 class EpochRecorder:
-    """Keeps the sizes of every batch of an epoch, copies of some, and the last one with its rows.
+    """Keeps the sizes of every batch of an epoch, copies of some, and the last one's rows.
 
     ``batches`` are (batch number, sizes) in the order in which they ran; ``copies`` are the copied
-    batches with their positions in it. ``row_types`` are the types of all batches' rows.
-    ``verifier``, where it is set, checks every
-    batch before its buffers are reused.
+    batches with their positions in it. ``last`` has the nodes and rows of the last batch.
+    ``row_types`` are the types of all batches' rows, ``block_types`` those of what their blocks
+    contain, if ``reads_blocks`` is set: for samplers of others, whose batches could compute when
+    they are read. ``verifier``, where it is set, checks every batch before its buffers are reused.
     """
+
+    reads_blocks = False
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, Sizes]] = []
         self.copies: list[tuple[int, CheckedBatch]] = []
         self.row_types: set[type] = set()
-        self.last: tuple[Batch, Tensor] | None = None
+        self.block_types: set[type] = set()
+        self.last: tuple[Tensor, Tensor] | None = None
         self._choice, self._epoch_batches = NO_BATCHES, 0
         self.verifier: Verifier | None = None
 
@@ -38,10 +42,12 @@ class EpochRecorder:
             self.verifier.check(CheckedBatch.whole(batch, rows, position))
         elif self._is_chosen(position):
             self.copies.append((position, CheckedBatch.copy_of(batch, rows, batch.number)))
+        if self.reads_blocks:
+            self.block_types |= block_types(batch)
         self.batches.append((batch.number, batch.sizes()))
         if rows is not None:
             self.row_types.add(type(rows))
-            self.last = batch, rows
+            self.last = batch.input_nodes, rows
 
     def _is_chosen(self, position: int) -> bool:
         choice, batches = self._choice, self._epoch_batches
@@ -57,12 +63,18 @@ class EpochRecorder:
         copies, self.copies = self.copies, []
         return copies
 
-    def take_last(self) -> tuple[Batch, Tensor] | None:
-        """Return the last batch and its rows once; they are then freed."""
+    def take_types(self) -> tuple[set[type], set[type]]:
+        """Return the types of rows and of blocks' contents since the last call."""
+        types = self.row_types, self.block_types
+        self.row_types, self.block_types = set(), set()
+        return types
+
+    def take_last(self) -> tuple[Tensor, Tensor] | None:
+        """Return nodes and rows of the last batch once; they are then freed."""
         last, self.last = self.last, None
         return last
 
     def clear(self) -> None:
         """Drop all batches."""
         self.batches, self.copies, self.last = [], [], None
-        self.row_types = set()
+        self.take_types()

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from torch import Tensor
 
+from gnnbench.core import registry
 from gnnbench.core.batch_choice import NO_BATCHES, BatchChoice
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.counters import Counts
@@ -65,6 +66,7 @@ class SystemRunner(System):
         self.schedule = recipe.schedule.build(job)
         if self.schedule.peers is not None:
             job = self.job = replace(job, peers=self.schedule.peers)
+        self.recorder.reads_blocks = recipe.sampler.name not in registry.OURS[registry.SAMPLER]
         keep = self.recorder.record
         self.stages = stage_setup.build_stages(recipe, job, self.until, self.order, keep, watch)
         with watch("training"):

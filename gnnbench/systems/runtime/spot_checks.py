@@ -1,9 +1,8 @@
 """Copies of randomly chosen batches of a timed epoch, checked once the clock has stopped.
 
 The hook that records every batch copies some of them aside: all offsets, local ids and nodes, and
-about ``COPIED_ROWS`` feature rows. Whether a batch is copied is decided after its phases have run,
-by a key that the harness draws for the epoch and gives to both sides of a pair. So both check the
-same batches, and a stage that computes something else in timed epochs is found out.
+about ``COPIED_ROWS`` feature rows. Whether it does is decided after the phases of a batch have run
+(``BatchChoice``), so a stage that computes something else in timed epochs is detected.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from gnnbench.core.minibatch import Batch, Block, Sizes
 
 COPIED_ROWS = 256  # at least, where a batch has as many
 WORDS = {torch.int32: 1, torch.int64: 2}  # of 4 bytes
+PLAIN_TYPES = frozenset((int, Tensor, Block))
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,9 @@ class CheckedBatch:
 
 def _copied(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copy tensors of integers; those of a GPU by as few kernels as possible."""
-    if not all(t.is_cuda and t.is_contiguous() and t.dtype in WORDS for t in tensors):
+    if not all(t.is_cuda and t.dim() == 1 and t.dtype in WORDS for t in tensors):
         return [t.clone() for t in tensors]
+    tensors = [t.contiguous() for t in tensors]
     sizes = [t.numel() * WORDS[t.dtype] for t in tensors]
     aligned = [-(-size // 4) * 4 for size in sizes]  # 16 bytes, for wide loads and 64-bit views
     buffer = torch.empty(sum(aligned), dtype=torch.int32, device=tensors[0].device)
@@ -94,6 +95,18 @@ def sizes_fault(sizes: Sizes, batch: CheckedBatch) -> str:
         )
     )
     return "" if agree else "the reported sizes are not those of the blocks"
+
+
+def block_types(batch: Batch) -> set[type]:
+    """Return the types of a batch's number and of what its blocks contain; this reads the blocks.
+
+    A batch without a fault has ``PLAIN_TYPES`` alone.
+    """
+    types = {type(batch.number), type(batch.seeds), type(batch.input_nodes)}
+    for block in batch.blocks:
+        types |= {type(block), type(block.num_dst)}
+        types |= {type(block.indptr), type(block.indices), type(block.src_nodes)}
+    return types
 
 
 def is_plain(sizes: Sizes) -> bool:

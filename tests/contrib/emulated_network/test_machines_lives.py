@@ -48,13 +48,13 @@ def lives(monkeypatch):
         run.append(turn.key)
         common = comparing.replace(life._common(turn), others_cores=0.0)
         epochs = enumerate(turn.plan.epochs)
-        told = [{**TOLD, "place": p, "system": s, "epoch": n, "rank": 0} for p, (s, n) in epochs]
+        timed = [{**TOLD, "place": p, "system": s, "epoch": n, "rank": 0} for p, (s, n) in epochs]
         if turn.key in wrong:
             reason = "machine 2 ended by SIGKILL"
             failed = comparing.replace(common, status="crash", reason=reason)
             return [comparing.replace(failed, system=s) for s in comparing.SYSTEMS], []
-        rows = rows_of(comparing.replace(common, status="ok"), told)
-        return rows, [{**turn.setting, **row} for row in told]
+        rows = rows_of(comparing.replace(common, status="ok"), timed)
+        return rows, [{**turn.setting, **row} for row in timed]
 
     monkeypatch.setattr(comparing, "live", live)
     return run, wrong

@@ -11,7 +11,9 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.minibatch import Block, MiniBatch, Sizes
 from gnnbench.systems.runtime.spot_checks import (
     COPIED_ROWS,
+    PLAIN_TYPES,
     CheckedBatch,
+    block_types,
     is_plain,
     sizes_fault,
 )
@@ -31,8 +33,10 @@ def chosen(key, count, batches):
 
 
 @pytest.mark.parametrize("count,batches", [(8, 4), (8, 3), (2, 1), (2.0, 0)])
-def test_all_batches_of_a_short_epoch_are_chosen(count, batches):
-    assert chosen("key", count, batches) == list(range(batches))
+def test_all_batches_of_a_short_epoch_are_drawn_and_half_have_the_key(count, batches):
+    assert all(BatchChoice("key", count).draws(batches) for _ in range(100))
+    keyed = [len(chosen(f"key {n}", count, batches)) for n in range(400)]
+    assert sum(keyed) / len(keyed) == pytest.approx(batches / 2, abs=0.25)
 
 
 def test_no_batch_is_chosen_without_a_key():
@@ -144,3 +148,21 @@ def test_sizes_that_could_compute_are_not_plain(sizes):
 def test_copies_take_a_small_share_of_an_epoch(until, device, epoch_s, expected):
     cell = Cell("e", "baseline", "d", "gcn", until=until, device=device)
     assert copied_batches(cell, epoch_s) == pytest.approx(expected)
+
+
+class OwnBlock(Block):
+    pass
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda block: replace(block, indices=block.indices.as_subclass(Own)),
+        lambda block: replace(block, num_dst=Number(2)),
+        lambda block: OwnBlock(block.indptr, block.indices, block.src_nodes, block.num_dst),
+    ],
+)
+def test_types_of_what_a_batch_contains(change):
+    assert block_types(BATCH) <= PLAIN_TYPES
+    assert not block_types(replace(BATCH, blocks=[change(BATCH.blocks[0])])) <= PLAIN_TYPES
+    assert not block_types(replace(BATCH, number=Number(5))) <= PLAIN_TYPES
