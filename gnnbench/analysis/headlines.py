@@ -1,10 +1,11 @@
-"""The headline table of ``docs/results.md``: selected ratios of committed runs."""
+"""Headlines of ``docs/results.md`` and ``README.md``: selected ratios of committed runs."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,7 +16,7 @@ from gnnbench.schema import CellRow, RatioRow, reader
 from gnnbench.schema.reader import Run
 
 SELECTION = Path(__file__).with_suffix(".toml")
-HEADS = ("measured", "compared with", "machine", "speed-up [95 %]", "run")
+HEADS = ("measured", "compared with", "machine", "pairs", "speed-up [95 %]", "run")
 
 
 class _Strict(BaseModel):
@@ -27,7 +28,7 @@ class Headline(_Strict):
 
     ``of`` is the label of the measured cell. The ratio is that to its reference, or with ``over``
     that of a pair of ``ratios.csv``. ``rows`` has column values that select one row; ``inverse``
-    swaps the two sides.
+    swaps the two sides. ``readme`` shows it in ``README.md`` too.
     """
 
     measured: str
@@ -37,6 +38,7 @@ class Headline(_Strict):
     over: str = ""
     rows: dict[str, str | int | float | bool] = {}
     inverse: bool = False
+    readme: bool = False
 
 
 class Group(_Strict):
@@ -47,10 +49,19 @@ class Group(_Strict):
 
 
 class Figure(_Strict):
-    """A figure of a run, by its path below the committed results."""
+    """A figure of a run, by its path below the committed results; ``readme`` as of a headline."""
 
     path: str
     caption: str
+    readme: bool = False
+
+
+class Result(NamedTuple):
+    """A headline with its run and the row that has its ratio."""
+
+    headline: Headline
+    run: Run
+    row: CellRow | RatioRow
 
 
 class Selection(_Strict):
@@ -65,8 +76,8 @@ def selection() -> Selection:
     return Selection.model_validate(tomllib.loads(SELECTION.read_text(encoding="utf-8")))
 
 
-def interval(headline: Headline, run: Run) -> tuple[float, float, float]:
-    """The ratio and the ends of its interval. Raises ``UsageError`` unless one row fits."""
+def ratio_row(headline: Headline, run: Run) -> CellRow | RatioRow:
+    """The row with the ratio of a headline. Raises ``UsageError`` unless one row fits."""
     rows: list[CellRow] | list[RatioRow]
     if headline.over:
         rows = [r for r in run.ratios if _is_pair(headline, r, run.cells)]
@@ -78,7 +89,12 @@ def interval(headline: Headline, run: Run) -> tuple[float, float, float]:
             f"'{run.path}' has {len(selected)} ratios of the headline '{headline.measured}',"
             " expected one; correct 'of', 'over' or 'rows' in headlines.toml"
         )
-    value, low, high = (selected[0][k] for k in ("ratio", "ratio_ci_low", "ratio_ci_high"))
+    return selected[0]
+
+
+def interval(headline: Headline, row: CellRow | RatioRow) -> tuple[float, float, float]:
+    """The ratio of a headline and the ends of its interval."""
+    value, low, high = (row[k] for k in ("ratio", "ratio_ci_low", "ratio_ci_high"))
     return (1 / value, 1 / high, 1 / low) if headline.inverse else (value, low, high)
 
 
@@ -91,16 +107,21 @@ def _is_pair(headline: Headline, row: RatioRow, cells: Iterable[CellRow]) -> boo
     return fits(by_id[first], headline.over) and fits(by_id[second], headline.of)
 
 
+def results(chosen: Iterable[Headline], committed: Path) -> list[Result]:
+    """Read the runs of headlines below ``committed``. Raises as ``ratio_row``."""
+    runs = [(headline, reader.read(committed / headline.run)) for headline in chosen]
+    return [Result(headline, run, ratio_row(headline, run)) for headline, run in runs]
+
+
 def table(
-    group: Group, committed: Path, machine: Callable[[Run], str], link: Callable[[Run], str]
+    measured: Iterable[Result], machine: Callable[[Run], str], link: Callable[[Run], str]
 ) -> list[dict[str, str]]:
     """Lines by head; ``machine`` and ``link`` give the texts of a run's machine and page."""
-    lines = []
-    for headline in group.row:
-        run = reader.read(committed / headline.run)
-        lines.append({
+    return [
+        {
             "measured": headline.measured, "compared with": headline.against,
-            "machine": machine(run), "speed-up [95 %]": times(*interval(headline, run)),
-            "run": link(run),
-        })  # fmt: skip
-    return lines
+            "machine": machine(run), "pairs": str(row["pairs"]),
+            "speed-up [95 %]": times(*interval(headline, row)), "run": link(run),
+        }
+        for headline, run, row in measured
+    ]  # fmt: skip

@@ -1,6 +1,7 @@
-"""Generate ``docs/results.md`` and the pages below ``docs/results/`` from the committed results.
+"""Generate ``docs/results.md``, the pages below ``docs/results/`` and a block of ``README.md``.
 
-``python -m gnnbench.analysis.report`` writes them. A test compares them with the results.
+``python -m gnnbench.analysis.report`` writes them from the committed results and draws the figures
+of ``README.md``. A test compares them with the results.
 """
 
 from __future__ import annotations
@@ -8,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gnnbench.analysis import headlines, multi_machine, render, roofline_table, row_remarks, table
+from gnnbench.analysis import (
+    headlines,
+    multi_machine,
+    plots,
+    readme,
+    render,
+    roofline_table,
+    row_remarks,
+    table,
+)
 from gnnbench.analysis.native_benchmarks import bench_table
 from gnnbench.analysis.table_layout import TextTable, nonempty
 from gnnbench.core import text as safe
@@ -20,6 +30,7 @@ from gnnbench.schema.reader import Run
 from gnnbench.schema.run_record import RunRecord
 
 ROOT = Path(__file__).parents[2]
+README = Path("README.md")
 DOCUMENT = Path("docs") / "results.md"
 PAGES = Path("docs") / "results"
 COMMITTED = Path("results") / "reference"
@@ -61,20 +72,34 @@ PAGE_HEAD = """\
 `python -m gnnbench.analysis.report` writes this page; do not edit it by hand. How to read the
 tables: [reading-results.md](../reading-results.md).
 """
-_RATIO = "speed-up [95 %]"
+_NUMBERS = ("pairs", "speed-up [95 %]")
 
 
 def documents(root: Path) -> dict[Path, str]:
     """All generated documents by path below ``root``. Raises ``UsageError`` without results."""
     pages = {PAGES / f"{name}.md": text for name, text in _pages(root / "results").items()}
-    return {DOCUMENT: _overview(root, sorted(pages)), **pages}
+    return {README: _readme(root), DOCUMENT: _overview(root, sorted(pages)), **pages}
+
+
+def _readme(root: Path) -> str:
+    """``README.md`` with its headlines. Raises ``UsageError`` if a ratio may not be shown."""
+    results = headlines.results(readme.rows(), root / COMMITTED)
+    for result in results:
+        readme.check(result)
+    table_lines = headlines.table(results, _short_machine, _section_link)
+    lines = [*_markdown_table(headlines.HEADS, table_lines), "", *readme.notes(results)]
+    for figure in readme.figures():
+        target = (COMMITTED / figure.path).as_posix()
+        lines += ["", f"![{figure.caption}]({target})", "", f"*{figure.caption}*"]
+    return readme.with_block((root / README).read_text(encoding="utf-8"), lines)
 
 
 def _overview(root: Path, pages: list[Path]) -> str:
     committed = root / COMMITTED
     lines = [HEAD]
     for group in headlines.selection().group:
-        table_lines = headlines.table(group, committed, _short_machine, _page_link)
+        results = headlines.results(group.row, committed)
+        table_lines = headlines.table(results, _short_machine, _page_link)
         lines += [f"## {group.title}", "", *_markdown_table(headlines.HEADS, table_lines), ""]
     for figure in headlines.selection().figure:
         target = f"../{(COMMITTED / figure.path).as_posix()}"
@@ -91,7 +116,7 @@ def _overview(root: Path, pages: list[Path]) -> str:
 
 def _markdown_table(heads: tuple[str, ...], lines: Sequence[Mapping[str, str]]) -> list[str]:
     """A table whose fields are Markdown."""
-    marks = ["---:" if head == _RATIO else "---" for head in heads]
+    marks = ["---:" if head in _NUMBERS else "---" for head in heads]
     rows = [list(heads), marks, *([line[head] for head in heads] for line in lines)]
     return ["| " + " | ".join(row) + " |" for row in rows]
 
@@ -107,6 +132,11 @@ def _short_machine(run: Run) -> str:
 
 def _page_link(run: Run) -> str:
     return f"[{safe.markdown(run.path.name)}](results/{_page(run)}.md)"
+
+
+def _section_link(run: Run) -> str:
+    """A link from the root of the repository to the section of a run in its page."""
+    return f"[{safe.markdown(run.path.name)}](docs/results/{_page(run)}.md#{run.path.name})"
 
 
 def _page(run: Run) -> str:
@@ -225,7 +255,7 @@ def _bench(path: Path, results: Path, about: str, part: TextTable) -> list[str]:
 
 
 def write(root: Path) -> None:
-    """Write all documents and remove outdated pages."""
+    """Write all documents, remove outdated pages, and draw the figures of ``README.md``."""
     current = documents(root)
     for path, text in current.items():
         ensure_folder((root / path).parent)
@@ -233,6 +263,11 @@ def write(root: Path) -> None:
     for page in (root / PAGES).glob("*.md"):
         if page.relative_to(root) not in current:
             page.unlink()
+    for figure in readme.figures():
+        path = root / COMMITTED / figure.path
+        for drawn in plots.draw(path.parents[1], [path.stem]):
+            if drawn.suffix != path.suffix:  # only one format is committed
+                drawn.unlink()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 from committed import ROOT, RUNS
 
 from gnnbench.analysis import headlines
-from gnnbench.analysis.report import DOCUMENT, MOST_LINES, PAGES, documents, write
+from gnnbench.analysis.report import DOCUMENT, MOST_LINES, PAGES, README, documents, write
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import reader
 
@@ -21,7 +21,8 @@ def made():
 def results(tmp_path, run=RUN):
     """A root whose only result is a copy of a run, with the runs of the headlines."""
     shutil.copytree(run, tmp_path / "results" / "a" / "machine")
-    (tmp_path / "results" / "reference").symlink_to(ROOT / "results" / "reference")
+    shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
+    shutil.copy(ROOT / README, tmp_path)
     return tmp_path / "results" / "a" / "machine"
 
 
@@ -31,7 +32,8 @@ def only_page(root):
 
 
 def test_documents_are_generated_from_the_results(made):
-    there = {path.relative_to(ROOT) for path in (ROOT / PAGES).glob("*.md")} | {DOCUMENT}
+    there = {path.relative_to(ROOT) for path in (ROOT / PAGES).glob("*.md")}
+    there |= {DOCUMENT, README}
     assert there == made.keys(), "run 'python -m gnnbench.analysis.report'"
     for path, text in made.items():
         assert (ROOT / path).read_text() == text, "run 'python -m gnnbench.analysis.report'"
@@ -100,15 +102,22 @@ def headline(**more):
     return headlines.Headline(measured="m", against="a", run="r", **more)
 
 
+def interval(chosen):
+    return headlines.interval(chosen, headlines.ratio_row(chosen, RUN_OF_RATIOS))
+
+
 def test_headline_is_the_ratio_of_a_row_or_of_a_pair():
     (row,) = [r for r in RUN_OF_RATIOS.cells if '"fused-map"' in r["recipe"]]
     ends = row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]
-    assert headlines.interval(headline(of=FUSED), RUN_OF_RATIOS) == ends
-    inverse = headlines.interval(headline(of=FUSED, inverse=True), RUN_OF_RATIOS)
+    assert interval(headline(of=FUSED)) == ends
+    inverse = interval(headline(of=FUSED, inverse=True))
     assert inverse == (1 / ends[0], 1 / ends[2], 1 / ends[1])
     (couple,) = RUN_OF_RATIOS.ratios
-    interval = headlines.interval(headline(of=SAMPLE, over=FUSED), RUN_OF_RATIOS)
-    assert interval == (couple["ratio"], couple["ratio_ci_low"], couple["ratio_ci_high"])
+    assert interval(headline(of=SAMPLE, over=FUSED)) == (
+        couple["ratio"],
+        couple["ratio_ci_low"],
+        couple["ratio_ci_high"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,4 +126,4 @@ def test_headline_is_the_ratio_of_a_row_or_of_a_pair():
 )  # fmt: skip
 def test_a_headline_needs_exactly_one_ratio(of):
     with pytest.raises(UsageError, match=r"has [02] ratios of the headline 'm', expected one"):
-        headlines.interval(headline(**of), RUN_OF_RATIOS)
+        interval(headline(**of))
