@@ -8,7 +8,7 @@ HALF = [{"cache": 50, "host": 50}, {"cache": 51, "host": 49}, {"cache": 49, "hos
 
 @pytest.fixture
 def one(tmp_path):
-    """A run of one cell whose epochs hit as told; ``one(hits, **cell)`` -> its folder."""
+    """Write a run of one cell with given hits by epoch; ``one(served, **cell)`` -> its folder."""
 
     def write(served, name="run", started="20260101T000000Z", machine="here", **more):
         row = cached("a", "degree", 0.1, **more)
@@ -21,11 +21,13 @@ def one(tmp_path):
 
 @pytest.fixture
 def two(tmp_path):
-    """A run in which degree is the reference of presc#1, with that ratio of their times."""
+    """Write a run where ``degree`` is the reference of ``presc#1`` with a ratio of times."""
 
     def write(ratio, low, high, pairs=5, name="run", **more):
         first = cached("ref", "degree", 0.1, reference_id="ref", work_class="")
-        told = {"ratio": ratio, "ratio_ci_low": low, "ratio_ci_high": high, "pairs": pairs}
-        return write_run(tmp_path / name, [first, cached("b", "presc#1", 0.1, **{**told, **more})])
+        result = {"ratio": ratio, "ratio_ci_low": low, "ratio_ci_high": high, "pairs": pairs}
+        return write_run(
+            tmp_path / name, [first, cached("b", "presc#1", 0.1, **{**result, **more})]
+        )
 
     return write

@@ -1,4 +1,4 @@
-"""The claims that are shipped: each can be judged, or says why it is not."""
+"""The shipped claims: each can be judged or has a reason why it cannot."""
 
 import re
 import warnings
@@ -21,28 +21,28 @@ EVERY = [c for p in papers().values() for c in p.claim]
 MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *MULTI_MACHINE_MEASURES}]
 
 
-def test_every_paper_has_claims_of_its_own():
+def test_every_paper_has_claims_with_unique_ids():
     assert tuple(papers()) == PAPERS
     assert len({c.id for c in EVERY}) == len(EVERY) > 150
     assert {c.paper for c in EVERY} == set(PAPERS)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_whatever_a_paper_asserts_has_a_claim_or_a_reason_why_not(paper):
-    """The lists are those of the papers' claims as they were read; a claim may be one of several
-    of an assertion (``table4.a1-mag``), or the suite's own of what a paper contradicts."""
-    found = papers()[paper]
-    there = {c.id.removeprefix(f"{paper}/") for c in found.claim}
-    there |= {re.sub(r"((?:^|\.)a(?:bs)?\d+)-.*", r"\1", ident) for ident in there}
-    assert len(set(found.assertions)) == len(found.assertions) >= 20
-    assert [a for a in found.assertions if a not in there and a not in found.exempt] == []
-    assert [a for a in found.exempt if a in there or a not in found.assertions] == []
-    named = re.findall(r"(?:tests|native|gnnbench)/\S+\.\w+", " ".join(found.exempt.values()))
+def test_every_assertion_of_a_paper_has_a_claim_or_an_exemption(paper):
+    """``assertions`` lists what a paper asserts. An assertion may have several claims
+    (``table4.a1-mag``), and a claim may be about a contradiction within a paper."""
+    listed = papers()[paper]
+    claimed = {c.id.removeprefix(f"{paper}/") for c in listed.claim}
+    claimed |= {re.sub(r"((?:^|\.)a(?:bs)?\d+)-.*", r"\1", ident) for ident in claimed}
+    assert len(set(listed.assertions)) == len(listed.assertions) >= 20
+    assert [a for a in listed.assertions if a not in claimed and a not in listed.exempt] == []
+    assert [a for a in listed.exempt if a in claimed or a not in listed.assertions] == []
+    named = re.findall(r"(?:tests|native|gnnbench)/\S+\.\w+", " ".join(listed.exempt.values()))
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 @pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
-def test_what_a_claim_asks_for_exists(claim):
+def test_runs_columns_and_labels_of_a_claim_exist(claim):
     for run in claim.runs:
         name, _, profile = run.partition(" ")
         assert profile in profiles_of(name), run
@@ -55,19 +55,19 @@ def test_what_a_claim_asks_for_exists(claim):
 
 
 @pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "gpus", "paper"])
-def test_every_run_of_a_plan_serves_a_claim(size):
+def test_every_run_of_a_profile_serves_a_claim(size):
     served = {run for c in EVERY for run in c.runs}
     assert set(sizes()) == {"smoke", "laptop", "gpu", "gpus", "paper"}
     assert len(sizes()[size]) == len(set(sizes()[size]))
     assert set(sizes()[size]) <= served
 
 
-def test_every_measured_claim_is_in_a_plan():
+def test_every_measured_claim_has_a_planned_run():
     planned = {run for runs in sizes().values() for run in runs}
     assert [c.id for c in MEASURED if not planned & set(c.runs)] == []
 
 
-def test_a_cause_is_of_a_paper_that_tells_its_rates():
+def test_claims_with_a_cause_belong_to_papers_with_rates():
     assert all(papers()[c.paper].rates for c in EVERY if c.cause)
 
 
@@ -80,7 +80,7 @@ def test_claims_are_chosen_by_paper_figure_or_id():
         choose(["fastgl/tabel4"])
 
 
-def test_bounds_follow_from_what_is_printed():
+def test_expected_bounds_of_each_kind_of_claim():
     assert claim().claim_points()[0].expected("value") == pytest.approx((0.45, 0.55))
     upto = claim(kind="upto", number=2.0, tolerance=None)
     assert upto.claim_points()[0].expected("upto") == (1.9, float("inf"))
@@ -89,7 +89,7 @@ def test_bounds_follow_from_what_is_printed():
     assert claim(number=None, most=0.3).claim_points()[0].expected("bound") == (-float("inf"), 0.3)
 
 
-def test_points_take_what_they_do_not_say_from_the_claim():
+def test_points_inherit_fields_of_their_claim():
     both = claim(
         rows={"dataset": "x", "batch_size": 8}, points=[{}, {"rows": {"dataset": "y"}, "number": 1}]
     )
@@ -128,18 +128,18 @@ runs = ["cache-ratio smoke"]
         ("[[claim]]", "[[claim]", "is not TOML"),
     ],
 )
-def test_a_claim_that_cannot_be_judged_is_an_error_of_one_sentence(tmp_path, old, new, match):
+def test_invalid_claim_is_a_usage_error(tmp_path, old, new, match):
     path = tmp_path / "mine.toml"
     path.write_text(GOOD)
     assert [c.id for c in load(path).claim] == ["mine/fig1.a1"]
     assert old in GOOD
     path.write_text(GOOD.replace(old, new))
-    with pytest.raises(UsageError, match=match) as told:
+    with pytest.raises(UsageError, match=match) as raised:
         load(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_an_id_stands_once(tmp_path):
+def test_duplicate_id_is_an_error(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(GOOD + GOOD.replace('title = "T"\n', ""))
     with pytest.raises(UsageError, match=r"'mine/fig1\.a1' twice"):

@@ -1,4 +1,4 @@
-"""Measures of tables that the judge's own tests do not need."""
+"""Measures of tables that test_judge.py does not cover."""
 
 import math
 
@@ -22,7 +22,7 @@ PEAK = {
 }  # fmt: skip
 
 
-def test_the_kernel_nearest_its_ceiling_and_the_share_of_the_peak(tmp_path):
+def test_of_ceiling_is_the_best_kernel_and_of_peak_its_share_of_fma(tmp_path):
     rows = [
         PEAK, {**PEAK, "name": "read", "unit": "B/s", "value": 1.0}, kernel(),
         kernel(value=2.0, of_ceiling=0.9, of_ceiling_low=0.88, of_ceiling_high=1.02),
@@ -31,101 +31,105 @@ def test_the_kernel_nearest_its_ceiling_and_the_share_of_the_peak(tmp_path):
     ]  # fmt: skip
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
     (near,) = verdict_of(claim(measure="of_ceiling", of="baseline"), folder).findings
-    found = near.estimate
-    assert (found.value, found.low, found.high, found.n) == (0.9, 0.88, 1.02, 5)
+    estimate = near.estimate
+    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (0.9, 0.88, 1.02, 5)
     (share,) = verdict_of(claim(measure="of_peak", of="baseline"), folder).findings
-    found = share.estimate
-    assert (found.value, found.low, found.high) == pytest.approx((0.04, 3 / 110, 5 / 90))
+    estimate = share.estimate
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.04, 3 / 110, 5 / 90))
 
 
-def test_a_level_of_memory_over_another_is_end_against_end(tmp_path):
+def test_ratio_of_memory_levels_has_interval_bounds(tmp_path):
     levels = [
         {**PEAK, "name": "read", "unit": "B/s", "level": level,
          "value": v, "low": v - 1, "high": v + 1}
         for level, v in (("L2", 20.0), ("memory", 5.0))
     ]  # fmt: skip
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=[PEAK, *levels])
-    asked = claim(measure="l2_over_memory", of="baseline", number=None, tolerance=None, least=1.0)
-    found = verdict_of(asked, folder)
-    estimate = found.findings[0].estimate
+    statement = claim(
+        measure="l2_over_memory", of="baseline", number=None, tolerance=None, least=1.0
+    )
+    judged = verdict_of(statement, folder)
+    estimate = judged.findings[0].estimate
     assert (estimate.value, estimate.low, estimate.high) == (4.0, 19 / 6, 21 / 4)
-    assert found.verdict == "holds"
+    assert judged.verdict == "holds"
     other = claim(measure="shared_over_l2", of="baseline", number=None, tolerance=None, least=1.0)
     assert verdict_of(other, folder).verdict == "not measured"
 
 
-def test_a_ceiling_without_an_interval_gives_none(tmp_path):
+def test_share_of_a_ceiling_without_interval_is_unclear(tmp_path):
     rows = [{**PEAK, "low": None, "high": None}, kernel()]
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
-    found = verdict_of(claim(measure="of_peak", of="baseline"), folder)
-    assert math.isnan(found.findings[0].estimate.low) and found.verdict == "unclear"
+    judged = verdict_of(claim(measure="of_peak", of="baseline"), folder)
+    assert math.isnan(judged.findings[0].estimate.low) and judged.verdict == "unclear"
 
 
-def test_nodes_of_a_batch_are_over_epochs(tmp_path):
+def test_input_nodes_have_an_interval_over_epochs(tmp_path):
     samples = epochs("a", {}, {}, {}, unique_nodes=0, batches=10)
     for sample, nodes in zip(samples, (1000, 1010, 990), strict=True):
         sample["unique_nodes"] = nodes
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples)
-    asked = claim(measure="input_nodes", of="baseline", number=100.0, tolerance=3.0)
-    found = verdict_of(asked, folder)
-    assert found.verdict == "holds"
-    assert found.findings[0].estimate.value == pytest.approx(100.0)
+    statement = claim(measure="input_nodes", of="baseline", number=100.0, tolerance=3.0)
+    judged = verdict_of(statement, folder)
+    assert judged.verdict == "holds"
+    assert judged.findings[0].estimate.value == pytest.approx(100.0)
     (share,) = verdict_of(claim(measure="reached", of="baseline"), folder).findings
     assert share.estimate.value == pytest.approx(100 / 1000)  # of the graph's nodes
 
 
-def test_peaks_of_memory_are_each_life_s_highest(tmp_path):
-    samples = [s for life in (0, 1) for s in epochs("a", {}, {}, life=life)]
+def test_peak_memory_is_the_maximum_of_each_trial(tmp_path):
+    samples = [s for trial in (0, 1) for s in epochs("a", {}, {}, life=trial)]
     for sample, peak in zip(samples, (100, 110, 120, 90), strict=True):
         sample["peak_alloc_bytes"] = peak
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples)
-    asked = claim(measure="peak_memory", of="baseline", number=115.0, tolerance=100.0, unit="B")
-    (found,) = verdict_of(asked, folder).findings
-    assert (found.estimate.value, found.estimate.n) == (115.0, 2)
+    statement = claim(measure="peak_memory", of="baseline", number=115.0, tolerance=100.0, unit="B")
+    (judged,) = verdict_of(statement, folder).findings
+    assert (judged.estimate.value, judged.estimate.n) == (115.0, 2)
 
 
-def test_stored_samples_are_the_most_at_a_time(tmp_path):
+def test_stored_bytes_is_the_maximum_at_one_time(tmp_path):
     samples = epochs("a", {}, {}, {})
     for sample, size in zip(samples, (900, 1000, 1100), strict=True):
         sample["counts"] = [
             ["schedule", "stored_bytes", "", 5000],
             ["schedule", "stored_most_bytes", "", size],
         ]
-    whole = cell("a", "baseline", batches=3, epoch_batches=3)
-    folder = write_run(tmp_path / "run", [whole], samples)
-    asked = claim(measure="stored_bytes", of="baseline", number=1000.0, tolerance=300.0, unit="B")
-    found = verdict_of(asked, folder)
-    assert found.verdict == "holds" and found.findings[0].estimate.value == 1000.0
-    cut = write_run(tmp_path / "cut", [{**whole, "epoch_batches": 9}], samples)
-    assert verdict_of(asked, cut).verdict == "not measured"
+    full_run = cell("a", "baseline", batches=3, epoch_batches=3)
+    folder = write_run(tmp_path / "run", [full_run], samples)
+    statement = claim(
+        measure="stored_bytes", of="baseline", number=1000.0, tolerance=300.0, unit="B"
+    )
+    judged = verdict_of(statement, folder)
+    assert judged.verdict == "holds" and judged.findings[0].estimate.value == 1000.0
+    cut = write_run(tmp_path / "cut", [{**full_run, "epoch_batches": 9}], samples)
+    assert verdict_of(statement, cut).verdict == "not measured"
 
 
-def test_steps_go_along_a_column_among_rows_alike(tmp_path):
-    cells, told = [], []
+def test_steps_along_a_column_are_between_otherwise_equal_rows(tmp_path):
+    cells, metric_rows = [], []
     for n, (batch, graph, degree) in enumerate(
         [(200, "x", 0.3), (800, "x", 0.7), (400, "x", 0.5), (100, "y", 0.9)]
     ):
         cells.append(cell(str(n), "baseline", batch_size=batch, dataset=graph))
         names = (("", 0.0), ("_least", -0.01), ("_most", 0.01))
-        told += [metric(str(n), "order", f"match_degree{w}", degree + d) for w, d in names]
-    folder = write_run(tmp_path / "run", cells, metrics=told)
+        metric_rows += [metric(str(n), "order", f"match_degree{w}", degree + d) for w, d in names]
+    folder = write_run(tmp_path / "run", cells, metrics=metric_rows)
     rises = claim(
         measure="match_degree", of="baseline", along="batch_size", by="difference", kind="order",
         number=None, tolerance=None, least=0.0,
     )  # fmt: skip
-    found = verdict_of(rises, folder)
-    assert found.verdict == "holds"
-    assert [f.estimate.value for f in found.findings] == pytest.approx([0.2, 0.2])
-    assert found.findings[0].estimate.low == pytest.approx(0.18)
+    judged = verdict_of(rises, folder)
+    assert judged.verdict == "holds"
+    assert [f.estimate.value for f in judged.findings] == pytest.approx([0.2, 0.2])
+    assert judged.findings[0].estimate.low == pytest.approx(0.18)
 
 
-def test_graphs_have_one_name_whatever_stands_for_them():
+def test_graph_of_ignores_twin_scale_and_symmetry():
     for name in ("papers100m", "papers100m~twin", "papers100m~twin@0.2", "papers100m~twin@0.2+sym"):
         assert graph_of(name) == "papers100m"
     assert graph_of("rows@10kx120") == "rows"
 
 
-def test_a_line_that_was_cut_is_passed_over(tmp_path):
+def test_truncated_line_of_samples_is_skipped(tmp_path):
     samples = epochs("a", {"cache": 1, "host": 1}, {"cache": 1, "host": 1})
     folder = write_run(tmp_path / "run", [cell("a")], samples)
     path = folder / "samples.jsonl"
@@ -134,54 +138,54 @@ def test_a_line_that_was_cut_is_passed_over(tmp_path):
     assert [len(e.counts) for e in evidence.epochs["a"]] == [2, 0]
 
 
-def test_rows_that_a_batch_loads_and_what_no_order_goes_below(tmp_path):
-    """Half of 1000 nodes, of a twin at a tenth; the most like pair shares 0.45 of its nodes."""
+def test_loaded_rows_are_scaled_and_compared_with_the_best_order(tmp_path):
+    """Half of 1000 nodes is loaded, at scale 0.1; the most similar pair shares 0.45."""
     served = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
     samples = epochs("a", *served, unique_nodes=10_000, batches=10)
-    told = [metric("a", "order", "match_degree_most", 0.45)]
-    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples, metrics=told)
+    metric_rows = [metric("a", "order", "match_degree_most", 0.45)]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples, metrics=metric_rows)
     (rows,) = verdict_of(claim(measure="loaded_rows", of="baseline"), folder).findings
     assert rows.estimate.value == pytest.approx(0.5 * 1000 / 0.1)
     least = claim(measure="over_best_order", of="baseline", number=None, tolerance=None, least=0.0)
-    found = verdict_of(least, folder)
-    assert found.findings[0].estimate.value == pytest.approx(0.5 - 0.55)
-    assert found.verdict == "refuted"
+    judged = verdict_of(least, folder)
+    assert judged.findings[0].estimate.value == pytest.approx(0.5 - 0.55)
+    assert judged.verdict == "refuted"
 
 
-def test_rates_backward_are_apart_from_those_forward(tmp_path):
+def test_forward_and_backward_rates_are_separate(tmp_path):
     rows = [kernel(value=4.0), kernel(direction="backward", value=9.0, low=8.0, high=10.0)]
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
     for measure, value in (("aggregate_rate", 4.0), ("aggregate_backward_rate", 9.0)):
-        (found,) = verdict_of(claim(measure=measure, of="baseline"), folder).findings
-        assert found.estimate.value == value
+        (judged,) = verdict_of(claim(measure=measure, of="baseline"), folder).findings
+        assert judged.estimate.value == value
 
 
-def test_a_phase_over_another_is_over_lives(tmp_path):
+def test_ratio_of_phases_has_an_interval_over_trials(tmp_path):
     times = {"sample_time_s": 0.1, "memory_io_time_s": 0.6, "compute_time_s": 0.2}
-    samples = [s for life in (0, 1) for s in epochs("a", {}, {}, life=life, **times)]
+    samples = [s for trial in (0, 1) for s in epochs("a", {}, {}, life=trial, **times)]
     folder = write_run(tmp_path / "run", [cell("a", "baseline", until="compute")], samples)
-    asked = claim(measure="memory_io_over_compute", of="baseline", number=3.0, tolerance=0.1)
-    found = verdict_of(asked, folder)
-    assert found.verdict == "holds" and found.findings[0].estimate.n == 2
+    statement = claim(measure="memory_io_over_compute", of="baseline", number=3.0, tolerance=0.1)
+    judged = verdict_of(statement, folder)
+    assert judged.verdict == "holds" and judged.findings[0].estimate.n == 2
 
 
-def test_steps_of_couples_go_along_an_axis_of_either_system(tmp_path):
-    """Differences of 0.1, 0.3 at sizes 1 and 2, the systems' sizes under names of their own."""
-    cells, told = [], []
-    for size, mine, other in ((1, 0.5, 0.4), (2, 0.8, 0.5)):
+def test_steps_of_pairs_along_an_axis_of_each_system(tmp_path):
+    """Differences are 0.1 and 0.3 at sizes 1 and 2; each system has its own name of the size."""
+    cells, metric_rows = [], []
+    for size, own, other in ((1, 0.5, 0.4), (2, 0.8, 0.5)):
         cells.append(cell(f"a{size}", "fastgl", {"schedule": {"name": "x", "ranks": size}}))
         cells.append(cell(f"b{size}", "gnnlab", {"schedule": {"name": "y", "trainers": size}}))
-        for ident, value in ((f"a{size}", mine), (f"b{size}", other)):
+        for ident, value in ((f"a{size}", own), (f"b{size}", other)):
             names = (("", 0.0), ("_least", 0.0), ("_most", 0.0))
-            told += [metric(ident, "order", f"match_degree{w}", value + d) for w, d in names]
-    folder = write_run(tmp_path / "run", cells, metrics=told)
+            metric_rows += [metric(ident, "order", f"match_degree{w}", value + d) for w, d in names]
+    folder = write_run(tmp_path / "run", cells, metrics=metric_rows)
     grows = claim(
         measure="match_degree", of="fastgl schedule.ranks=2", versus="gnnlab", by="difference",
         kind="order", along="fastgl.schedule.ranks gnnlab.schedule.trainers", number=None,
         tolerance=None, least=0.15,
     )  # fmt: skip
-    assert verdict_of(grows, folder).verdict == "not measured"  # one size makes no step
+    assert verdict_of(grows, folder).verdict == "not measured"  # a single size has no step
     grows = grows.model_copy(update={"of": "fastgl"})
-    found = verdict_of(grows, folder)
-    values = sorted(round(f.estimate.value, 3) for f in found.findings)
-    assert 0.2 in values and found.findings[0].label.count(" less ") == 3
+    judged = verdict_of(grows, folder)
+    values = sorted(round(f.estimate.value, 3) for f in judged.findings)
+    assert 0.2 in values and judged.findings[0].label.count(" less ") == 3

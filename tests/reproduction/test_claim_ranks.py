@@ -36,7 +36,7 @@ def test_communication_rounds_are_counted_per_batch(tmp_path):
     assert verdict_of(of_hybrid.model_copy(update={"number": 2.0}), folder).verdict == "holds"
 
 
-def test_losses_are_compared_with_the_reference_s_of_the_same_epochs(tmp_path):
+def test_losses_are_compared_with_the_reference_in_the_same_epochs(tmp_path):
     cells = [cell("ref", "baseline", until="compute"), partitioned_cell("h", "hybrid")]
     reference = epochs_with_losses("ref", 2.0, 1.0)
     folder = write_run(

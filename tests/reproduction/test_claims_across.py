@@ -1,4 +1,4 @@
-"""Claims of several machines, judged by rows that are written out."""
+"""Claims about several machines, judged by rows written by hand."""
 
 import pytest
 from machine_rows import run, write
@@ -17,34 +17,34 @@ EPOCH = {
 GAP = {"measure": "machines_loss_gap", "of": "hybrid", "versus": "vanilla", "by": "difference"}
 
 
-def verdict(tmp_path, told, **claim):
-    write(tmp_path / "run", told, '{"machine_id": "here"}')
-    (found,) = judge([Claim(**COMMON, **claim)], open_runs([tmp_path]))
-    return found
+def verdict(tmp_path, machine_rows, **claim):
+    write(tmp_path / "run", machine_rows, '{"machine_id": "here"}')
+    (judged,) = judge([Claim(**COMMON, **claim)], open_runs([tmp_path]))
+    return judged
 
 
 @pytest.mark.parametrize(("number", "expected"), [(6, HOLDS), (2, REFUTED)])
-def test_rounds_are_exact(tmp_path, number, expected):
-    found = verdict(tmp_path, run(), **ROUNDS, number=number)
-    assert found.verdict == expected
-    assert [f.label for f in found.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
+def test_rounds_of_machines_are_exact(tmp_path, number, expected):
+    judged = verdict(tmp_path, run(), **ROUNDS, number=number)
+    assert judged.verdict == expected
+    assert [f.label for f in judged.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
 
 
 @pytest.mark.parametrize(("faster", "expected"), [(1.6, HOLDS), (1.2, SHAPE), (1.0, UNCLEAR)])
-def test_a_ratio_of_epochs_is_judged_as_times_are(tmp_path, faster, expected):
-    found = verdict(tmp_path, run(faster=faster), **EPOCH, kind="upto", number=1.5)
-    assert found.verdict == expected
-    (one,) = found.findings
+def test_ratio_of_machine_epochs_is_judged_as_a_time(tmp_path, faster, expected):
+    judged = verdict(tmp_path, run(faster=faster), **EPOCH, kind="upto", number=1.5)
+    assert judged.verdict == expected
+    (one,) = judged.findings
     assert one.estimate.value == pytest.approx(faster) and one.estimate.n == 5
 
 
-def test_machines_that_share_cores_refute_no_time(tmp_path):
-    found = verdict(tmp_path, run(faster=0.8), **EPOCH, kind="order", least=1.0)
-    assert found.verdict == UNCLEAR
-    assert found.reason.endswith(", but emulated machines share their cores")
+def test_emulated_machines_do_not_refute_times(tmp_path):
+    judged = verdict(tmp_path, run(faster=0.8), **EPOCH, kind="order", least=1.0)
+    assert judged.verdict == UNCLEAR
+    assert judged.reason.endswith(", but emulated machines share their cores")
 
 
-def test_times_beside_others_or_of_few_lives_are_doubted(tmp_path):
+def test_times_with_other_load_or_few_trials_are_unclear(tmp_path):
     noisy = verdict(tmp_path / "a", run(others_cores=1.0), **EPOCH, kind="order", least=1.0)
     assert noisy.verdict == UNCLEAR
     assert noisy.reason.endswith("other programs used the machine in 100% of the trials")
@@ -55,20 +55,20 @@ def test_times_beside_others_or_of_few_lives_are_doubted(tmp_path):
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(1e-5, HOLDS), (1e-3, REFUTED)])
-def test_losses_are_equal_within_rounding(tmp_path, gap, expected):
+def test_loss_gap_of_machines_is_within_rounding(tmp_path, gap, expected):
     rows = run()
     rows[4]["loss_gap"] = gap
     assert rows[4]["system"] == "hybrid"
     assert verdict(tmp_path, rows, **GAP, most=1e-4).verdict == expected
 
 
-def test_what_nothing_measured_has_the_command(tmp_path):
-    found = verdict(tmp_path, run(), **ROUNDS | {"rows": {"hops": 7}}, number=14)
-    assert found.verdict == NOT_MEASURED
-    assert "run 'python -m gnnbench.contrib.emulated_network compare' as root" in found.reason
+def test_unmeasured_claim_names_the_command(tmp_path):
+    judged = verdict(tmp_path, run(), **ROUNDS | {"rows": {"hops": 7}}, number=14)
+    assert judged.verdict == NOT_MEASURED
+    assert "run 'python -m gnnbench.contrib.emulated_network compare' as root" in judged.reason
 
 
-def test_a_measure_of_two_systems_needs_two():
+def test_measure_of_two_systems_needs_versus():
     with pytest.raises(ValueError, match="a measure of two systems needs 'versus'"):
         Claim(**COMMON, measure="machines_epoch", of="vanilla", number=1)
     with pytest.raises(ValueError, match="a measure of two systems needs 'versus'"):

@@ -1,4 +1,4 @@
-"""``gnnbench verdicts`` and ``gnnbench reproduce`` as a user has them."""
+"""The commands ``gnnbench verdicts`` and ``gnnbench reproduce``."""
 
 import csv
 import io
@@ -16,14 +16,14 @@ from gnnbench.reproduction.text import COLUMNS
 
 @pytest.fixture
 def results(tmp_path):
-    """A folder in which a random cache hits its ratio, and match degrees are what they may be."""
+    """A folder with a run of a random cache whose hit ratio is its size."""
     five = [{"cache": n, "host": 10_000 - n} for n in (500, 501, 499)]
     cells = [cached("a", "random", 0.05)]
     folder = tmp_path / "results" / "cache-ratio" / "run-1"
     return write_run(folder, cells, epochs("a", *five))
 
 
-def test_verdicts_are_printed_with_why(said, results):
+def test_verdicts_are_printed_with_reasons(said, results):
     code, out, err = said("verdicts", "--paper", "gnnlab")
     assert (code, err) == (0, "")
     line = next(x for x in out.splitlines() if x.startswith("gnnlab/fig11b.a3 "))
@@ -32,13 +32,13 @@ def test_verdicts_are_printed_with_why(said, results):
     flat = " ".join(out.split())
     assert "gnnlab/table4.a1: on 8 GPUs GNNLab is 2.4 to 9.1 times as fast as DGL: not" in flat
     computed = sum(c.measure in FORMULAS for c in choose(["gnnlab"]))
-    whole = f"{len(choose(['gnnlab']))} claims: {computed + 1} hold, "
-    assert "fastgl/" not in out and whole in flat
+    summary = f"{len(choose(['gnnlab']))} claims: {computed + 1} hold, "
+    assert "fastgl/" not in out and summary in flat
     code, out, _ = said("verdicts", str(results), "--paper", "gnnlab/fig11b", "--quiet")
     assert code == 0 and "because" not in out and out.splitlines()[-1].startswith("5 claims")
 
 
-def test_a_run_that_cannot_be_read_is_passed_over_by_name(said, results):
+def test_unreadable_run_is_skipped_with_a_message(said, results):
     damaged = results.parent / "run-2"
     damaged.mkdir()
     (damaged / "cells.csv").write_text("cut")
@@ -48,12 +48,12 @@ def test_a_run_that_cannot_be_read_is_passed_over_by_name(said, results):
     assert line.startswith("gnnbench: skipped ") and "run-2" in line
 
 
-def test_a_file_is_no_folder_of_runs(said, results):
+def test_file_instead_of_a_folder_is_refused(said, results):
     code, _, err = said("verdicts", str(results / "cells.csv"))
     assert code == 2 and "is a file; give the folder of a run" in err
 
 
-def test_csv_has_a_line_for_every_number(said, results):
+def test_csv_has_a_row_for_every_finding(said, results):
     code, out, err = said("verdicts", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (code, err) == (0, "") and tuple(rows[0]) == COLUMNS
@@ -66,7 +66,7 @@ def test_csv_has_a_line_for_every_number(said, results):
     assert (none["verdict"], none["value"]) == ("not checkable here", "")
 
 
-def test_a_refuted_claim_is_exit_code_5(said, results, tmp_path):
+def test_refuted_claim_exits_with_5(said, results, tmp_path):
     wrong = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
     cells = [cached("a", "random", 0.05)]
     later = "20260201T000000Z"
@@ -91,24 +91,28 @@ def test_errors_are_one_sentence(said, words, message):
     assert message in err
 
 
-def test_where_nothing_can_be_run_it_says_why(said, tmp_path, monkeypatch):
-    gone = Availability(Failure("missing_dep", "there is no GPU; take a machine that has one"))
-    monkeypatch.setattr(available, "state", lambda cell: gone)
+def test_reproduce_gives_the_reason_if_nothing_can_run(said, tmp_path, monkeypatch):
+    unavailable = Availability(
+        Failure("missing_dep", "there is no GPU; take a machine that has one")
+    )
+    monkeypatch.setattr(available, "state", lambda cell: unavailable)
     code, out, err = said("reproduce", "fastgl/fig13.a1", "--profile", "paper")
     assert (code, err.count("\n")) == (6, 1) and "cannot run here" in out
     assert "none of the runs can run here: there is no GPU" in err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dry_run_shows_the_plan_and_how_long_it_takes(said, tmp_path):
+def test_dry_run_shows_the_plan_and_its_time(said, tmp_path):
     code, out, _ = said("reproduce", "zero-copy/fig5", "--dry-run")
     assert code == 0 and "bandwidth requests" in out and "to be run" in out
     assert out.splitlines()[-1].startswith("estimated time: ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_that_holds_metrics_alone_has_no_hit_rate(said, tmp_path):
-    told = [metric("a", "features", "hit_ratio", 0.05)]
-    write_run(tmp_path / "results" / "r" / "run-1", [cached("a", "random", 0.05)], metrics=told)
+def test_metrics_without_samples_have_no_hit_ratio(said, tmp_path):
+    metric_rows = [metric("a", "features", "hit_ratio", 0.05)]
+    write_run(
+        tmp_path / "results" / "r" / "run-1", [cached("a", "random", 0.05)], metrics=metric_rows
+    )
     code, out, _ = said("verdicts", "--paper", "gnnlab/fig11b.a3")
     assert code == 0 and "not measured" in out  # a median without its epochs has no interval

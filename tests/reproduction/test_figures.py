@@ -1,4 +1,4 @@
-"""A paper's figure by its name: what measures it, and what is said where that is not one run."""
+"""Names of papers' figures: the run that measures a figure, or an error."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ from gnnbench.reproduction.figures import figures, find, is_one, run_of
 profiles_of = cache(lambda name: set(experiment.load(name).profiles))
 
 
-def test_every_table_and_figure_with_a_run_is_found_by_its_name():
+def test_every_figure_with_a_run_is_found_by_name():
     assert {c.entry for c in choose()} == set(figures())
     for figure in figures().values():
         for profile, run in figure.profiles.items():
@@ -21,7 +21,7 @@ def test_every_table_and_figure_with_a_run_is_found_by_its_name():
     assert sum(bool(f.runs) for f in figures().values()) > 50
 
 
-def test_of_several_runs_a_profile_chooses():
+def test_profile_selects_one_of_several_runs():
     with pytest.raises(UsageError, match="by several runs; give --profile with one of smoke, "):
         run_of("fastgl/fig10b")
     assert run_of("fastgl/table8", "fastgl-table8").experiment == "sampling"
@@ -31,18 +31,18 @@ def test_of_several_runs_a_profile_chooses():
 @pytest.mark.parametrize(
     ("name", "other"), [("gnnlab/fig14b", "gnnlab/fig14a"), ("fastsample/fig2", "fastsample/fig1")]
 )
-def test_a_figure_that_is_told_with_another_is_found(name, other):
+def test_figure_covered_by_another_is_found(name, other):
     assert name not in figures() and find(name) == figures()[other]
 
 
-def test_profiles_of_one_name_are_told_by_their_experiments():
+def test_profiles_of_equal_name_are_prefixed_by_their_experiment():
     both = figures()["zero-copy/fig10"].profiles
     assert both["bandwidth-gpu-fig10"].experiment == "bandwidth"
     assert both["schedules-gpu-fig10"].profile == "gpu-fig10"
 
 
 @pytest.mark.parametrize(
-    ("name", "profile", "told"),
+    ("name", "profile", "message"),
     [
         ("fastgl/tabel8", "", "unknown figure 'fastgl/tabel8'; did you mean 'fastgl/table8'"),
         ("fastgl/table8", "fastgl-tabel8", "did you mean 'fastgl-table8'"),
@@ -54,13 +54,13 @@ def test_profiles_of_one_name_are_told_by_their_experiments():
         ),
     ],
 )
-def test_what_is_no_run_is_one_sentence(name, profile, told):
-    with pytest.raises(UsageError, match=told) as error:
+def test_figure_without_a_single_run_is_a_usage_error(name, profile, message):
+    with pytest.raises(UsageError, match=message) as error:
         run_of(name, profile)
     assert "\n" not in str(error.value)
 
 
-def test_a_file_or_another_name_is_no_figure(tmp_path, monkeypatch):
+def test_files_and_other_names_are_no_figures(tmp_path, monkeypatch):
     assert is_one("gnnlab/fig11b") and is_one("gnnlab/nothing")
     for other in ("breakdown", "mine.toml", "gnnlab/mine.toml", "here/fig1", "gnnlab/"):
         assert not is_one(other)
@@ -70,7 +70,7 @@ def test_a_file_or_another_name_is_no_figure(tmp_path, monkeypatch):
     assert not is_one("gnnlab/fig11b")
 
 
-def test_the_command_line_takes_figures(said):
+def test_run_and_list_take_figures(said):
     code, out, _ = said("run", "fastgl/fig10b", "--profile", "smoke", "--dry-run")
     assert code == 0 and "products~twin@0.01" in out
     code, _, err = said("run", "fastgl/fig10b", "--dry-run")
@@ -86,7 +86,7 @@ def test_the_command_line_takes_figures(said):
 
 
 @pytest.mark.parametrize("name", ["fastgl", "best"])
-def test_a_system_is_no_experiment(said, name):
+def test_run_of_a_system_suggests_a_command(said, name):
     code, _, err = said("run", name)
     assert code == 2 and f"'gnnbench run breakdown --systems {name}' runs it" in err
     assert ("'gnnbench list figures'" in err) == (name == "fastgl")

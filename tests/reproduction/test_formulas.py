@@ -1,4 +1,4 @@
-"""Formulas against numbers that were worked out apart."""
+"""Formulas compared with numbers computed by hand."""
 
 import math
 
@@ -18,16 +18,16 @@ from gnnbench.reproduction.formulas import FORMULAS, access_ratio
         (15, 512, 2.54),
     ],
 )
-def test_access_times_of_fastgl_with_the_bandwidths_of_its_table(neighbours, degree, ratio):
+def test_access_ratio_with_fastgls_bandwidths(neighbours, degree, ratio):
     assert access_ratio(neighbours, degree, 12e12, 938e9) == pytest.approx(ratio, abs=0.005)
 
 
-def test_an_access_time_is_never_three_times_shorter():
-    found = [
+def test_access_ratio_is_below_three():
+    ratios = [
         access_ratio(n, d, shared, 938e9)
         for n in (1, 2, 10, 1000) for d in (1, 8, 512) for shared in (938e9, 12e12, math.inf)
     ]  # fmt: skip
-    assert max(found) < 3
+    assert max(ratios) < 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The runs that claims name have the cells that they are of, times in pairs of their own."""
+"""The runs named by claims have the claimed cells, and pairs for ratios of times."""
 
 from dataclasses import asdict
 from functools import cache
@@ -57,7 +57,7 @@ def cells_of(cells, claim, point, label):
 
 
 @pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
-def test_every_number_is_of_cells_that_are_planned(plans, claim):
+def test_cells_of_every_claim_are_planned(plans, claim):
     for point in claim.claim_points():
         for label in filter(None, (point.of, point.versus)):
             assert any(cells_of(plans(run)[1], claim, point, label) for run in claim.runs), label
@@ -66,7 +66,7 @@ def test_every_number_is_of_cells_that_are_planned(plans, claim):
 @pytest.mark.parametrize(
     "claim", [c for c in MEASURED if c.measure in TIME_MEASURES], ids=lambda c: c.id
 )
-def test_every_run_pairs_the_cells_of_a_ratio_of_times(plans, claim):
+def test_cells_of_time_ratios_are_planned_as_pairs(plans, claim):
     for run in claim.runs:
         for point in claim.claim_points():
             plan, cells = plans(run)
@@ -76,12 +76,12 @@ def test_every_run_pairs_the_cells_of_a_ratio_of_times(plans, claim):
             assert any(b & first and b & second for b in pairs), f"{run}: {point.of}"
 
 
-def test_couples_of_definitions_are_there(plans):
+def test_compared_cells_of_definitions_exist(plans):
     for run in {r for c in MEASURED for r in c.runs}:
         assert not [note for note in plans(run)[0].notes if "no such cells" in note], run
 
 
-def test_what_makes_cells_alike_is_a_column_of_the_results():
+def test_common_fields_are_columns_of_results():
     from gnnbench.schema import CELLS
 
     assert set(COMMON_FIELDS) - {c.name for c in CELLS} == {"replica", "jitter"}

@@ -1,4 +1,4 @@
-"""Papers and figures as people type them."""
+"""Names of papers and figures as users type them."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from gnnbench.reproduction import figures
 from gnnbench.reproduction.claim import choose
 
 
-def test_letters_may_be_of_either_case():
+def test_names_ignore_case():
     assert figures.is_one("FastGL/Fig15")
     assert figures.find("FastGL/Fig15").name == "fastgl/fig15"
     assert choose(["FastGL/Table4"]) == choose(["fastgl/table4"])
 
 
-def test_an_unknown_paper_is_answered_with_the_papers_alone():
+def test_unknown_paper_lists_known_papers():
     with pytest.raises(UsageError, match=r"unknown paper 'nosuch'; known are [a-z, -]+$"):
         choose(["nosuch"])

@@ -1,4 +1,4 @@
-"""Run folders with rows written out by hand, for a judge that reads only what is on disk."""
+"""Run folders with rows written by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cached(ident, policy, size, **more):
 
 
 def epochs(ident, *served, life=0, **more):
-    """Measured epochs of a cell: each of ``served`` has feature bytes by where they were."""
+    """Measured epochs of a cell; each of ``served`` maps a place to its feature bytes."""
     return [
         {
             "id": ident, "system": "tsota", "dataset": "d", "pair": "p", "life": life, "worker": 1,
@@ -57,7 +57,7 @@ def write_run(
     folder: Path, cells, samples=(), metrics=(), ratios=(), roofline=(),
     started="20260101T000000Z", machine="here", record=None,
 ):  # fmt: skip
-    """A run's folder; ``record``: what else its ``run.json`` has."""
+    """Write a run's folder; ``record`` is added to its ``run.json``."""
     folder.mkdir(parents=True)
     known = {c.name for c in SAMPLES}
     rows = [{"void": False, **{k: v for k, v in s.items() if k in known}} for s in samples]
@@ -68,14 +68,14 @@ def write_run(
     write_csv(folder / "roofline.csv", ROOFLINE, roofline)
     lines = "".join(json.dumps(s) + "\n" for s in samples)
     (folder / "samples.jsonl").write_text(lines)
-    told = {
+    run_record = {
         "started": started, "machine_id": machine, "finished": True, "profile": "laptop",
         "experiment": {"name": "cache-ratio", "title": "Hits"},
         "machine": {"cores_usable": 2, "cpu": "a <processor>", "memory_bytes": 2**34},
         "versions": {"python": "3.11"}, "revision": {"git_revision": "0123456789abcdef"},
         **(record or {}),
     }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(told))
+    (folder / "run.json").write_text(json.dumps(run_record))
     return folder
 
 
@@ -100,6 +100,6 @@ def timed(**more):
 
 
 def verdict_of(claim, *folders):
-    """The one claim judged by the folders."""
-    (found,) = judge([claim], open_runs(list(folders)))
-    return found
+    """The verdict on one claim by the runs in these folders."""
+    (judged,) = judge([claim], open_runs(list(folders)))
+    return judged
