@@ -12,7 +12,7 @@ import pytest
 
 @dataclass
 class Server:
-    """Files, how the server behaves, and what it was asked for (path, range)."""
+    """Files and behaviour of the server, and the (path, range) of each request."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -20,12 +20,12 @@ class Server:
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)  # bytes after which replies end, in order
     codes: list[int] = field(default_factory=list)  # errors to reply with first
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Quiet(ThreadingHTTPServer):
     def handle_error(self, request: object, address: object) -> None:
-        """A client that goes away is what is tested."""
+        """Ignore clients that disconnect, which the tests do on purpose."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             wanted = self.headers.get("Range", "")
-            state.asked.append((self.path, wanted))
+            state.requests.append((self.path, wanted))
             body, etag = state.files.get(self.path), state.etags.get(self.path, '"1"')
             if state.codes or body is None:
                 self.send_error(state.codes.pop(0) if state.codes else 404)

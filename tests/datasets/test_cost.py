@@ -1,4 +1,4 @@
-"""What preparing takes is told beforehand, and what cannot fit is refused before work begins."""
+"""Estimated cost of preparing a dataset, and refusal if it cannot fit."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def files(folder: Path) -> int:
 @pytest.mark.parametrize(
     "name", ["products~twin@0.001", "igb_large~twin@0.00001", "rmat@8", "rmat@8x4x16", "rows@2kx8"]
 )
-def test_the_disk_that_a_generated_graph_takes_is_known(root: Path, name: str) -> None:
-    told, counts = preparation(name), expected(name)
-    assert told is not None and counts is not None
+def test_disk_size_of_a_generated_graph_is_estimated(root: Path, name: str) -> None:
+    cost, counts = preparation(name), expected(name)
+    assert cost is not None and counts is not None
     graph = load_dataset(name)
     assert (counts.nodes, counts.edges, counts.width) == (
         graph.num_nodes, graph.num_edges, graph.feature_dim,
     )  # fmt: skip
     assert counts.train >= len(graph.train_idx)
-    # Splits and, of R-MAT, training nodes may be fewer than nodes: 8 bytes of each.
-    assert 0 <= told.disk_bytes - files(prepare(name)) <= 8 * counts.nodes
+    # Splits and R-MAT's training nodes may be fewer than nodes, at 8 bytes each.
+    assert 0 <= cost.disk_bytes - files(prepare(name)) <= 8 * counts.nodes
     assert preparation(name) is None
 
 
@@ -50,16 +50,16 @@ def test_weights_take_four_bytes_an_edge(root: Path) -> None:
     assert preparation("rmat@8+sym+weights") is None
 
 
-def test_a_file_tells_its_counts_unread(root: Path, make_npz) -> None:
+def test_cost_of_a_file_is_known_without_reading_its_arrays(root: Path, make_npz) -> None:
     path = str(make_npz())
-    told, counts = preparation(path), expected(path)
+    cost, counts = preparation(path), expected(path)
     graph = load_dataset(path)
     assert (counts.nodes, counts.edges) == (graph.num_nodes, graph.num_edges)
     assert (counts.width, counts.train) == (graph.feature_dim, len(graph.train_idx))
-    assert told.disk_bytes >= files(prepare(path))
+    assert cost.disk_bytes >= files(prepare(path))
 
 
-def test_a_symmetric_one_takes_its_base_and_twice_its_edges(root: Path) -> None:
+def test_cost_of_a_symmetric_graph_includes_its_base(root: Path) -> None:
     base, both = (preparation(f"mag240m~twin@0.00001{sym}") for sym in ("", "+sym"))
     counts = expected("mag240m~twin@0.00001+sym")
     assert counts.edges == 2 * expected("mag240m~twin@0.00001").edges
@@ -68,19 +68,19 @@ def test_a_symmetric_one_takes_its_base_and_twice_its_edges(root: Path) -> None:
     assert preparation("mag240m~twin@0.00001+sym").disk_bytes == counts.topology_bytes()
 
 
-def test_a_graph_of_another_order_takes_another_order(root: Path) -> None:
+def test_cost_grows_with_the_scale(root: Path) -> None:
     """``igb_large~twin@4``: 4.9 G edges of 4 bytes, 400 M rows of 4 KiB."""
     big, small = (preparation(f"igb_large~twin@{scale}") for scale in (4, 0.04))
     assert big.memory_bytes > 19.6e9 and big.disk_bytes > 1.6e12
     assert 90 < big.disk_bytes / small.disk_bytes < 110 and big.seconds > 90 * small.seconds
 
 
-def test_a_real_dataset_without_its_source_costs_nothing_yet(root: Path) -> None:
+def test_missing_real_dataset_has_no_estimate(root: Path) -> None:
     assert preparation("mag240m") is None and expected("mag240m") is None
 
 
-def test_what_memory_cannot_hold_is_refused_before_work_begins(root: Path, monkeypatch) -> None:
-    monkeypatch.setattr(prepare_module, "make_graph", None)  # nothing is begun
+def test_dataset_beyond_memory_is_refused_before_preparation(root: Path, monkeypatch) -> None:
+    monkeypatch.setattr(prepare_module, "make_graph", None)  # preparation must not start
     monkeypatch.setattr(host_memory, "free_memory_bytes", lambda: 64 << 20)
     words = (
         r"^preparing 'products~twin' takes about 0\.9 GiB of memory where 64\.0 MiB are free; take"
@@ -90,7 +90,7 @@ def test_what_memory_cannot_hold_is_refused_before_work_begins(root: Path, monke
     assert refused.value.exit_code == EXIT_CELLS_FAILED
 
 
-def test_what_the_disk_cannot_hold_is_refused_before_work_begins(root: Path, monkeypatch) -> None:
+def test_dataset_beyond_disk_is_refused_before_preparation(root: Path, monkeypatch) -> None:
     monkeypatch.setattr(prepare_module, "make_graph", None)
     usage = shutil.disk_usage(root.parent)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 30))
@@ -102,5 +102,5 @@ def test_what_the_disk_cannot_hold_is_refused_before_work_begins(root: Path, mon
     assert refused.value.exit_code == EXIT_USAGE
 
 
-def test_costs_one_after_the_other() -> None:
+def test_costs_of_sequential_steps_are_added() -> None:
     assert Cost(1.0, 5, 7) + Cost(2.0, 3, 7) == Cost(3.0, 5, 14)

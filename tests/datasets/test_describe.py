@@ -1,4 +1,4 @@
-"""``data info`` and ``data import`` as a user has them."""
+"""The commands ``data info``, ``data import`` and ``data list``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd, *words: str) -> tuple[int, str,
 
 
 @pytest.mark.parametrize("name", sorted(manifests()))
-def test_everything_a_manifest_says_is_told(root: Path, name: str) -> None:
+def test_info_contains_all_facts_of_a_manifest(root: Path, name: str) -> None:
     manifest = manifests()[name]
     text = "\n".join(describe(info(name)))
     flat = " ".join(text.split())
@@ -44,7 +44,7 @@ def test_everything_a_manifest_says_is_told(root: Path, name: str) -> None:
         assert line.startswith((f"{name}~twin@0.37: twin of", "  kind", "  state"))
 
 
-def test_what_is_stored_is_told(root: Path, make_npz) -> None:
+def test_info_describes_the_stored_graph(root: Path, make_npz) -> None:
     path = str(make_npz(split_origin="by hand"))
     assert "stored" not in describe(info(path))
     prepare(path)
@@ -91,7 +91,7 @@ def test_import_from_the_command_line(
     assert "  features    64 float32, 0 MiB" in out.splitlines()
 
 
-def test_the_direction_is_asked_for(
+def test_import_asks_for_the_direction_of_edges(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
     np.savez("adj.npz", indptr=[0, 2, 3, 3], indices=[1, 2, 2], year=np.arange(3))
@@ -104,7 +104,7 @@ def test_the_direction_is_asked_for(
     assert "not kept: year" in out.splitlines()
 
 
-def test_files_of_nodes_from_the_command_line(
+def test_import_with_node_files_from_the_command_line(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
@@ -130,7 +130,7 @@ def test_files_of_nodes_from_the_command_line(
     assert "--feature-dim" in err
 
 
-def test_the_list_tells_sizes_and_a_store_that_cannot_be_written(
+def test_list_shows_sizes_and_unwritable_stores(
     root: Path, tmp_path: Path, make_npz, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
     folder = prepare(str(make_npz()))
@@ -156,19 +156,19 @@ def test_the_list_tells_sizes_and_a_store_that_cannot_be_written(
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-def test_the_doctor_tells_of_folders_that_do_not_work(
+def test_doctor_reports_unusable_folders(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(what: str) -> tuple[bool, str]:
+    def entry_of(what: str) -> tuple[bool, str]:
         (entry,) = [e for e in (doctor._store(), doctor._real_data()) if e["what"] == what]
         return entry["ok"], entry["found"] + entry["fix"]
 
-    assert told("store") == (True, f"{root} can be written")
+    assert entry_of("store") == (True, f"{root} can be written")
     assert not root.exists()
     (tmp_path / "file").touch()
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "file"))
-    assert not told("store")[0]
+    assert not entry_of("store")[0]
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path / "nowhere"))
-    ok, text = told("real data")
+    ok, text = entry_of("real data")
     assert not ok and "nowhere" in text
     assert doctor._datasets_or_none() == []

@@ -1,4 +1,4 @@
-"""Every published fact that a twin can be held against has its distance in the manifest."""
+"""The manifest states how far each twin is from every published fact."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ products   pgsampler nodes of 2 hops   179709
 papers100m gcn       rows of a batch   541000
 """
 
-# What the twins are for: within so many points on seeds that they are not fitted on.
+# Maximum deviation, in points, on seeds that twins are not fitted on.
 PROMISED = {
     **{(name, "match"): 6 for name in ("reddit", "products", "mag", "papers100m")},
     ("papers100m", "hit degree 0.07"): 6,
@@ -71,26 +71,26 @@ PROMISED = {
 
 
 def rows() -> list[tuple[str, str, str, float]]:
-    found = []
+    facts = []
     for line in PUBLISHED.split("\n")[1:-1]:
         name, workload, *fact, value = line.split()
-        found.append((name, workload, " ".join(fact), float(value)))
-    return found
+        facts.append((name, workload, " ".join(fact), float(value)))
+    return facts
 
 
 @pytest.mark.parametrize(("name", "workload", "fact", "value"), rows())
-def test_a_published_fact_has_a_distance(
+def test_every_published_fact_has_a_distance(
     root: Path, name: str, workload: str, fact: str, value: float
 ) -> None:
     (distance,) = [
         d for d in manifests()[name].distance if (d.fact, d.workload) == (fact, workload)
     ]
     assert distance.published * (100 if distance.unit == "share" else 1) == pytest.approx(value)
-    told = [line for line in describe(info(name)) if fact in line]
-    assert any(distance.source in line and workload in line for line in told)
+    lines = [line for line in describe(info(name)) if fact in line]
+    assert any(distance.source in line and workload in line for line in lines)
 
 
-def test_no_distance_is_to_what_nobody_published() -> None:
+def test_distances_are_to_published_facts_only() -> None:
     known = {row[:3] for row in rows()}
     for name, manifest in manifests().items():
         for d in manifest.distance:
@@ -99,33 +99,33 @@ def test_no_distance_is_to_what_nobody_published() -> None:
 
 
 @pytest.mark.parametrize(("name", "fact"), PROMISED)
-def test_a_promised_distance_is_kept(name: str, fact: str) -> None:
+def test_promised_distances_are_met(name: str, fact: str) -> None:
     (distance,) = [d for d in manifests()[name].distance if (d.fact, d.workload) == (fact, "gcn")]
     unseen = [m for m in distance.measured if 0 not in m.seeds]  # all twins are fitted on seed 0
     assert unseen
     assert all(abs(distance.deviation(m)) <= PROMISED[name, fact] for m in unseen)
 
 
-def test_runs_that_are_named_are_there() -> None:
+def test_runs_named_by_distances_exist() -> None:
     results = Path(__file__).parents[2] / "results" / "reference"
     named = {m.run for k in manifests().values() for d in k.distance for m in d.measured if m.run}
     assert named
     assert all((results / run / "cells.csv").is_file() for run in named)
 
 
-def test_a_distance_is_in_points_or_in_percent() -> None:
-    def away(value: float, **told: object) -> float:
-        here = Measured(scale=1, seeds=[1], values=[value])
-        return Distance(fact="f", source="s", measured=[here], **told).deviation(here)  # type: ignore[arg-type]
+def test_distance_is_in_points_or_percent() -> None:
+    def deviation(value: float, **fields: object) -> float:
+        measured = Measured(scale=1, seeds=[1], values=[value])
+        return Distance(fact="f", source="s", measured=[measured], **fields).deviation(measured)  # type: ignore[arg-type]
 
-    assert away(0.5, published=0.4) == pytest.approx(10)
-    assert away(0.3, published=0.4, at_most=True) == 0
-    assert away(0.5, published=0.4, at_most=True) == pytest.approx(10)
-    assert away(90, published=100, unit="nodes") == pytest.approx(-10)
+    assert deviation(0.5, published=0.4) == pytest.approx(10)
+    assert deviation(0.3, published=0.4, at_most=True) == 0
+    assert deviation(0.5, published=0.4, at_most=True) == pytest.approx(10)
+    assert deviation(90, published=100, unit="nodes") == pytest.approx(-10)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {},
         {"measured": [{"scale": 1, "seeds": [1], "values": [0.5]}], "not_measured": "why"},
@@ -133,6 +133,6 @@ def test_a_distance_is_in_points_or_in_percent() -> None:
         {"measured": [{"scale": 1, "seeds": [], "values": []}]},
     ],
 )
-def test_a_distance_is_measured_or_says_why_not(told: dict[str, object]) -> None:
+def test_distance_is_measured_or_has_a_reason(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Distance.model_validate({"fact": "f", "source": "s", "published": 0.5, **told})
+        Distance.model_validate({"fact": "f", "source": "s", "published": 0.5, **fields})

@@ -1,4 +1,4 @@
-"""Servers that drip, lie about lengths or never end, and tables that leave the store."""
+"""Slow servers, wrong lengths, unsafe redirects, and tables that leave the store."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NO_WAIT = Waits(silence_s=20, between_s=0)
 
 
 def replies(monkeypatch, opened) -> None:
-    """Have every request answered by ``opened``."""
+    """Make ``opened`` reply to every request."""
     monkeypatch.setattr(transport, "_opener", lambda: SimpleNamespace(open=opened))
 
 
 @pytest.mark.parametrize("length", ["many", "-5", "1e6", "\u0663"])
-def test_a_length_that_is_no_number(tmp_path: Path, monkeypatch, length: str) -> None:
+def test_invalid_content_length_is_refused(tmp_path: Path, monkeypatch, length: str) -> None:
     headers = {"Content-Length": length}
     replies(monkeypatch, lambda *_, **__: FakeReply([b"x"], headers))
     with pytest.raises(MissingError, match="Content-Length of"):
@@ -32,7 +32,7 @@ def test_a_length_that_is_no_number(tmp_path: Path, monkeypatch, length: str) ->
 
 
 class FakeReply(io.BytesIO):
-    """A reply of a server: pieces of its body, and its headers."""
+    """A server's reply: pieces of its body, and its headers."""
 
     status = 200
 
@@ -44,25 +44,25 @@ class FakeReply(io.BytesIO):
         return next(self._pieces, b"")
 
 
-def test_a_server_that_drips_is_given_up(tmp_path: Path, monkeypatch) -> None:
-    """A byte every twenty seconds never ends a timeout of sixty."""
+def test_too_slow_server_is_abandoned(tmp_path: Path, monkeypatch) -> None:
+    """One byte every 20 s never triggers a read timeout of 60 s."""
     clock = iter(range(0, 10**6, 20))
     monkeypatch.setattr(
         transport, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda s: None)
     )
-    asked = []
+    requests = []
 
     def opened(*_: object, **__: object) -> FakeReply:
-        asked.append(1)
+        requests.append(1)
         return FakeReply([b"x"] * 1000, {"Content-Length": "1000000"})
 
     replies(monkeypatch, opened)
     with pytest.raises(MissingError, match="the server sent 4 bytes in 60 s"):
         download("http://here/a", tmp_path / "a", waits=Waits())
-    assert len(asked) == 5
+    assert len(requests) == 5
 
 
-def test_a_file_without_a_size_leaves_room_on_the_disk(tmp_path: Path, monkeypatch) -> None:
+def test_file_of_unknown_size_is_refused_on_a_nearly_full_disk(tmp_path: Path, monkeypatch) -> None:
     reply = FakeReply([b"x" * 100] * 1000, {})
     replies(monkeypatch, lambda *_, **__: reply)
     monkeypatch.setattr(transport, "free_disk_bytes", lambda folder: 1 << 20)
@@ -73,7 +73,9 @@ def test_a_file_without_a_size_leaves_room_on_the_disk(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     "wrong", [{"to": "../.."}, {"to": "/etc"}, {"to": "a/../../b"}, {"url": "http://x/"}]
 )
-def test_a_table_that_leaves_the_store_is_refused(tmp_path: Path, wrong: dict[str, str]) -> None:
+def test_table_with_a_path_outside_the_store_is_refused(
+    tmp_path: Path, wrong: dict[str, str]
+) -> None:
     entry = {"name": "a", "url": "http://x/a.zip", "host": "h", "licence": "l", **wrong}
     path = tmp_path / "t.toml"
     path.write_text("[[download]]\n" + "".join(f"{k} = '{v}'\n" for k, v in entry.items()))
@@ -90,24 +92,28 @@ def test_a_table_that_leaves_the_store_is_refused(tmp_path: Path, wrong: dict[st
         ("http://here/a", "file:///etc/hostname"),
     ],
 )
-def test_redirects_that_are_not_followed(start: str, end: str) -> None:
+def test_unsafe_redirects_are_refused(start: str, end: str) -> None:
     request = urllib.request.Request(start)
     with pytest.raises(MissingError, match=f"{start} leads to {end}, which is not encrypted"):
         transport._SafeRedirects().redirect_request(request, None, 302, "Found", {}, end)
 
 
 @pytest.mark.parametrize("end", ["https://there/b", "https://here/b"])
-def test_redirects_that_are_followed(end: str) -> None:
+def test_safe_redirects_are_followed(end: str) -> None:
     for start in ("http://here/a", "https://here/a"):
         request = urllib.request.Request(start, headers={"Range": "bytes=5-"})
-        found = transport._SafeRedirects().redirect_request(request, None, 302, "Found", {}, end)
+        redirected = transport._SafeRedirects().redirect_request(
+            request, None, 302, "Found", {}, end
+        )
         assert (
-            found is not None and found.full_url == end and found.get_header("Range") == "bytes=5-"
+            redirected is not None
+            and redirected.full_url == end
+            and redirected.get_header("Range") == "bytes=5-"
         )
 
 
 @pytest.mark.parametrize("extent", ["10-4/5", "10-9/9", "3-9/10", "10-19/*", "10-19/x", ""])
-def test_ranges_that_do_not_fit(extent: str) -> None:
+def test_wrong_content_ranges_are_refused(extent: str) -> None:
     headers = {"Content-Range": f"bytes {extent}"}
     with pytest.raises(transport._Stopped, match="where 10- was asked for"):
         transport._extent(206, headers, 10)
@@ -137,7 +143,7 @@ class Full(io.RawIOBase):
         return min(len(data), 3)
 
 
-def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch) -> None:
+def test_disk_that_fills_up_during_a_download(tmp_path: Path, monkeypatch) -> None:
     full, real = Full(), Path.open
 
     def opened(path: Path, mode: str = "r", buffering: int = -1, **options):

@@ -1,4 +1,4 @@
-"""Downloads taken into the store."""
+"""``gnnbench data get``: downloads that are unpacked and prepared."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 @pytest.fixture
 def flickr(server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Download]:
-    """A table whose flickr is a tiny one at the local server."""
+    """A download table whose flickr is a tiny graph on the local server."""
     server.files["/flickr.zip"] = zipped(graphsaint())
     real = manifests()["flickr"]
     sources = [source.model_copy(update={"sha256": {}}) for source in real.source]
@@ -72,7 +72,7 @@ def flickr(server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     return {"flickr": source}
 
 
-def test_an_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr) -> None:
+def test_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr) -> None:
     folder = getting.get("flickr", table=flickr)
     graph = load_dataset("flickr")
     assert graph.path == folder == root / "flickr"
@@ -82,11 +82,11 @@ def test_an_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr)
     assert sorted(p.name for p in raw.iterdir() if p.name[0] != ".") == ["Flickr", RECORD]
     assert len(list((raw / "Flickr" / "raw").iterdir())) == 4
     assert getting.get("Flickr", table=flickr) == folder
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_two_processes_download_once(server: Server, root: Path, flickr, monkeypatch) -> None:
-    """The second waits for the first, and then finds the files there."""
+    """The second waits for the first and then uses its files."""
     both, waits, folders = threading.Barrier(2), threading.Event(), []
     resolve_once, fetch = getting.resolve, getting.download
 
@@ -116,12 +116,12 @@ def test_two_processes_download_once(server: Server, root: Path, flickr, monkeyp
     for thread in threads:
         thread.join()
     assert folders == [root / "flickr"] * 2
-    assert [path for path, _ in server.asked] == ["/flickr.zip"]
+    assert [path for path, _ in server.requests] == ["/flickr.zip"]
     assert load_dataset("flickr").indices.tolist() == [1, 0, 2, 1]
 
 
-def test_a_web_page_is_no_edge_list(server: Server, root: Path) -> None:
-    """As a portal answers that wants a login; the next download is not held against it."""
+def test_web_page_is_no_edge_list(server: Server, root: Path) -> None:
+    """As sent by a login portal. Its checksum does not block the next download."""
     server.files["/list.txt"] = b"\n<!DOCTYPE html><title>Log in</title>"
     table = {
         "list": Download(name="list", url=server.url + "/list.txt", host="here", licence="none")
@@ -133,7 +133,7 @@ def test_a_web_page_is_no_edge_list(server: Server, root: Path) -> None:
     assert load_dataset("list").num_edges == 2
 
 
-def test_a_lesser_source_does_not_do(server: Server, root: Path, flickr) -> None:
+def test_download_replaces_a_graph_of_a_lesser_source(server: Server, root: Path, flickr) -> None:
     bare = sp.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     np.savez(root.parent / "raw" / "flickr.npz", indptr=bare.indptr, indices=bare.indices)
     poor = load_dataset("flickr")
@@ -143,12 +143,12 @@ def test_a_lesser_source_does_not_do(server: Server, root: Path, flickr) -> None
     assert folder == poor.path
     assert load_dataset("flickr").meta["features"] == "source"
     assert load_dataset("flickr+sym").features.tolist() == np.eye(3, 4).tolist()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_a_damaged_archive_is_removed(server: Server, root: Path, flickr) -> None:
-    whole = server.files["/flickr.zip"]
-    server.files["/flickr.zip"] = whole[:200] + b"x" * 40 + whole[240:]
+def test_damaged_archive_is_removed(server: Server, root: Path, flickr) -> None:
+    complete = server.files["/flickr.zip"]
+    server.files["/flickr.zip"] = complete[:200] + b"x" * 40 + complete[240:]
     with pytest.raises(DataError, match=r"flickr.zip is truncated, damaged"):
         getting.get("flickr", table=flickr)
     assert [p.name for p in (root / "raw").iterdir() if p.name[0] != "."] == []
@@ -161,8 +161,8 @@ OTHERS = ["Reddit/raw/reddit_data.npz", "ogb/products/raw/edge.csv.gz", "mine.tx
 HOSTILE = ["../../mine.txt", "/mine.txt", "../Reddit/x", "Yelp/raw/x", RECORD, "sub/../../x"]
 
 
-def test_an_archive_touches_only_its_own_paths(server: Server, root: Path, flickr) -> None:
-    """Other datasets, other files and the record of checksums stay, whatever it contains."""
+def test_archive_writes_only_to_its_own_folder(server: Server, root: Path, flickr) -> None:
+    """Other datasets, other files and the record of checksums stay unchanged."""
     raw = root / "raw"
     for name in OTHERS:
         (raw / name).parent.mkdir(parents=True, exist_ok=True)
@@ -175,12 +175,12 @@ def test_an_archive_touches_only_its_own_paths(server: Server, root: Path, flick
     assert flickr["flickr"].url in json.loads((raw / RECORD).read_text())
     files = {str(p.relative_to(raw)) for p in raw.rglob("*") if p.is_file() and p.name[0] != "."}
     own = {name for name in files if name.startswith("Flickr/raw/")}
-    # "Yelp/raw/x" and its like lie below the archive's own folder: harmless there.
+    # Names such as "Yelp/raw/x" are unpacked below the archive's own folder.
     assert files - own == {*OTHERS, RECORD}
     assert not (root.parent / "mine.txt").exists()
 
 
-def test_archives_of_ogb_leave_other_datasets_alone(tmp_path: Path) -> None:
+def test_ogb_archive_does_not_change_other_datasets(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     (raw / "ogb" / "products").mkdir(parents=True)
     (raw / "ogb" / "products" / "keep").write_text("keep")
@@ -193,7 +193,7 @@ def test_archives_of_ogb_leave_other_datasets_alone(tmp_path: Path) -> None:
     assert files == ["arxiv.zip", "ogb/arxiv/raw/a", "ogb/products/keep"]
 
 
-def test_a_bad_download_does_not_block_a_good_one(server: Server, root: Path, flickr) -> None:
+def test_failed_download_does_not_block_the_next(server: Server, root: Path, flickr) -> None:
     """Its checksum is not recorded and its files are removed."""
     good = server.files["/flickr.zip"]
     server.files["/flickr.zip"] = zipped({**graphsaint(), "adj_full.npz": b"damaged"})
@@ -214,7 +214,7 @@ def test_a_bad_download_does_not_block_a_good_one(server: Server, root: Path, fl
     assert load_dataset("tiny").num_edges == 2
 
 
-def test_an_edge_list_gets_its_name(server: Server, root: Path) -> None:
+def test_downloaded_edge_list_has_its_name(server: Server, root: Path) -> None:
     server.files["/d/com.ungraph.txt.gz"] = gzip.compress(b"# Nodes: 3\n0\t1\n1\t2\n")
     source = Download(
         name="com_tiny", url=server.url + "/d/com.ungraph.txt.gz", host="here", licence="none",
@@ -226,10 +226,10 @@ def test_an_edge_list_gets_its_name(server: Server, root: Path) -> None:
     assert graph.indices.tolist() == [1, 0, 2, 1]
     (root / "raw" / "com.ungraph.txt.gz").unlink()
     assert getting.get("com_tiny", table={"com_tiny": source}) == folder
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_names_that_cannot_be_got(root: Path) -> None:
+def test_names_without_a_download_are_refused(root: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean 'com_orkut'"):
         getting.get("com-orcut")
     with pytest.raises(UsageError, match=r"known are .*com_dblp"):
@@ -240,7 +240,7 @@ def test_names_that_cannot_be_got(root: Path) -> None:
         resolve("com-orkut")
 
 
-def test_the_table(root: Path, tmp_path: Path) -> None:
+def test_download_table_agrees_with_manifests(root: Path, tmp_path: Path) -> None:
     for name, source in downloads().items():
         manifest = manifests().get(name)
         if manifest is None:
@@ -265,7 +265,7 @@ def test_the_table(root: Path, tmp_path: Path) -> None:
         read_table(wrong)
 
 
-def test_ogbs_addresses_are_its_own(root: Path) -> None:
+def test_ogb_addresses_agree_with_the_ogb_package(root: Path) -> None:
     nodeprop = pytest.importorskip("ogb.nodeproppred")
     import pandas as pd
 
@@ -280,7 +280,7 @@ def test_ogbs_addresses_are_its_own(root: Path) -> None:
         )
 
 
-def test_the_command_line(
+def test_data_get_on_the_command_line(
     server: Server, root: Path, flickr, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
     from test_describe import call
@@ -298,7 +298,7 @@ def test_the_command_line(
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-def test_a_wait_between_tries_grows(server: Server, tmp_path: Path, monkeypatch) -> None:
+def test_wait_between_retries_grows(server: Server, tmp_path: Path, monkeypatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(transport, "time", SimpleNamespace(sleep=slept.append))
     server.codes = [500] * 9

@@ -1,4 +1,4 @@
-"""Downloads from a server of this machine: resumed and checked."""
+"""Downloads from a local server: resumed and checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_WAIT = Waits(silence_s=20, between_s=0)
 BODY = np.random.default_rng(1).bytes(5_000_000)
 
 
-def test_a_download_and_its_record(server: Server, tmp_path: Path) -> None:
+def test_download_is_written_and_recorded(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     target, steps = tmp_path / "raw" / "a.bin", []
     fetched = download(server.url + "/a.bin", target, progress=lambda *step: steps.append(step))
@@ -26,7 +26,7 @@ def test_a_download_and_its_record(server: Server, tmp_path: Path) -> None:
     assert ("download a.bin", len(BODY), len(BODY)) in steps
     done = [done for text, done, _ in steps if text.startswith("download")]
     assert done == sorted(done) and len(done) > 2
-    assert not (target.parent / RECORD).exists()  # its content is not known to be right yet
+    assert not (target.parent / RECORD).exists()  # its content is not verified yet
     fetched.record()
     record = json.loads((target.parent / RECORD).read_text())
     assert record == {
@@ -38,10 +38,10 @@ def test_a_download_and_its_record(server: Server, tmp_path: Path) -> None:
     }
     assert sorted(p.name for p in target.parent.iterdir()) == ["a.bin", RECORD]
     assert download(server.url + "/a.bin", target) is None
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_an_interrupted_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
+def test_interrupted_download_resumes(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     target = tmp_path / "a.bin"
 
@@ -52,33 +52,33 @@ def test_an_interrupted_download_goes_on_where_it_was(server: Server, tmp_path: 
     with pytest.raises(KeyboardInterrupt):
         download(server.url + "/a.bin", target, progress=interrupt)
     assert not target.exists()
-    had = (tmp_path / "a.bin.part").stat().st_size
-    assert 1_000_000 < had < len(BODY)
+    partial_bytes = (tmp_path / "a.bin.part").stat().st_size
+    assert 1_000_000 < partial_bytes < len(BODY)
     download(server.url + "/a.bin", target)
     assert target.read_bytes() == BODY
-    assert server.asked == [("/a.bin", ""), ("/a.bin", f"bytes={had}-")]
+    assert server.requests == [("/a.bin", ""), ("/a.bin", f"bytes={partial_bytes}-")]
 
 
-def test_a_connection_that_ends_is_taken_up_again(server: Server, tmp_path: Path) -> None:
+def test_broken_connection_is_resumed(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     server.cuts = [2_000_000, 7]
     server.codes = [503]
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert [wanted for _, wanted in server.asked] == [
+    assert [wanted for _, wanted in server.requests] == [
         "", "", "bytes=2000000-", "bytes=2000007-",
     ]  # fmt: skip
 
 
-def test_a_server_without_ranges_begins_anew(server: Server, tmp_path: Path) -> None:
+def test_server_without_ranges_restarts_the_download(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     server.ranges, server.cuts = False, [3_000_000]
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert [wanted for _, wanted in server.asked] == ["", "bytes=3000000-"]
+    assert [wanted for _, wanted in server.requests] == ["", "bytes=3000000-"]
 
 
-def test_a_file_that_changed_in_between_begins_anew(server: Server, tmp_path: Path) -> None:
+def test_changed_file_restarts_the_download(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     server.cuts = [3_000_000, 0, 0, 0, 0, 0]
     with pytest.raises(MissingError, match=r"stopped after 3000000 bytes .* same command"):
@@ -88,24 +88,24 @@ def test_a_file_that_changed_in_between_begins_anew(server: Server, tmp_path: Pa
     assert (tmp_path / "a.bin").read_bytes() == BODY[::-1]
 
 
-def test_a_part_that_is_whole_already(server: Server, tmp_path: Path) -> None:
+def test_complete_partial_file_is_accepted(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     (tmp_path / "a.bin.part").write_bytes(BODY)
     note = {"url": server.url + "/a.bin", "state": '"1"'}
     (tmp_path / "a.bin.part.json").write_text(json.dumps(note))
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert server.asked == [("/a.bin", f"bytes={len(BODY)}-")]
+    assert server.requests == [("/a.bin", f"bytes={len(BODY)}-")]
 
 
-def test_a_part_of_something_else_is_not_gone_on_with(server: Server, tmp_path: Path) -> None:
+def test_partial_file_without_a_note_is_discarded(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     (tmp_path / "a.bin.part").write_bytes(b"something else")
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
 
 
-def test_a_wrong_checksum_is_refused_and_removed(server: Server, tmp_path: Path) -> None:
+def test_wrong_checksum_is_refused_and_removed(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     target, url = tmp_path / "a.bin", server.url + "/a.bin"
     with pytest.raises(DataError, match=r"another SHA-256 .* than its host publishes \(0000"):
@@ -121,10 +121,12 @@ def test_a_wrong_checksum_is_refused_and_removed(server: Server, tmp_path: Path)
     assert [p.name for p in tmp_path.iterdir()] == [RECORD]
 
 
-def test_what_is_not_there(server: Server, tmp_path: Path, monkeypatch) -> None:
+def test_missing_file_refused_connection_and_full_disk(
+    server: Server, tmp_path: Path, monkeypatch
+) -> None:
     with pytest.raises(MissingError, match=r"the server says 404"):
         download(server.url + "/none", tmp_path / "a", waits=NO_WAIT)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     with pytest.raises(MissingError, match=r"stopped after 0 bytes .*refused"):
         download("http://127.0.0.1:9/a", tmp_path / "a", waits=NO_WAIT)
     server.files["/a.bin"] = BODY

@@ -1,4 +1,4 @@
-"""The shipped manifests, and what a wrong one says."""
+"""The shipped manifests, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gnnbench.datasets.prepare import load_dataset
 SHIPPED = sorted(share_dir("datasets").glob("*.toml"))
 
 
-# Every row of the papers' dataset tables, each edge counted as there.
+# Every row of the papers' dataset tables.
 PUBLISHED = {
     "fastgl": {"reddit", "products", "mag", "igb_large", "papers100m"},
     "zero-copy": {"products", "wikipedia", "amazon", "papers100m"},
@@ -25,15 +25,15 @@ PUBLISHED = {
 }
 
 
-def test_every_dataset_of_the_papers_is_there() -> None:
-    for paper, wanted in PUBLISHED.items():
-        found = {
+def test_every_dataset_of_the_papers_has_a_manifest() -> None:
+    for paper, expected in PUBLISHED.items():
+        published = {
             name
             for name, manifest in manifests().items()
             for row in manifest.published
             if row.paper == paper and row.nodes != "not in text"
         }
-        assert found == wanted, paper
+        assert published == expected, paper
 
 
 def rounded(text: str) -> tuple[float, float]:
@@ -45,8 +45,8 @@ def rounded(text: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
-def test_counts_are_the_published_ones(path: Path) -> None:
-    """Up to rounding (papers also cut: 2.44 M of 2,449,029) and to how edges are counted."""
+def test_counts_agree_with_published_ones(path: Path) -> None:
+    """Except for rounding (also down: 2.44 M for 2,449,029) and for how edges are counted."""
     manifest = load_manifest(path)
     for row in manifest.published:
         if row.nodes == "not in text":
@@ -77,7 +77,7 @@ def test_every_twin_prepares_and_verifies(path: Path, root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
-def test_shipped(path: Path) -> None:
+def test_shipped_manifests_are_consistent(path: Path) -> None:
     manifest = load_manifest(path)
     assert manifest.name == path.stem
     assert manifest.train_size + manifest.val_size + manifest.test_size <= manifest.num_nodes
@@ -115,7 +115,7 @@ def test_twins_at_scales(path: Path, scale: float) -> None:
         (lambda t: t.replace("=", "", 1), "cannot read the manifest"),
     ],
 )
-def test_wrong_manifests(tmp_path: Path, change, says: str) -> None:
+def test_invalid_manifests_are_refused(tmp_path: Path, change, says: str) -> None:
     path = tmp_path / "ogbn_arxiv.toml"
     path.write_text(change((share_dir("datasets") / "ogbn_arxiv.toml").read_text()))
     with pytest.raises(UsageError) as caught:
@@ -124,12 +124,12 @@ def test_wrong_manifests(tmp_path: Path, change, says: str) -> None:
     assert "ogbn_arxiv.toml" in str(caught.value)
 
 
-def test_an_installed_wheel_has_its_own_share(
+def test_installed_wheel_uses_its_own_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "gnnbench"
     monkeypatch.setattr("gnnbench.datasets.paths.__file__", str(package / "data" / "paths.py"))
-    (tmp_path / "datasets").mkdir()  # somebody else's package beside ours
+    (tmp_path / "datasets").mkdir()  # a folder of another package
     with pytest.raises(MissingError, match="install gnnbench again"):
         share_dir("datasets")
     share = package / "_share" / "datasets"
@@ -138,7 +138,7 @@ def test_an_installed_wheel_has_its_own_share(
     assert share_dir("datasets") == share
 
 
-def test_a_wrong_knob_of_a_twin_is_named() -> None:
+def test_unknown_twin_setting_is_named() -> None:
     manifest = manifests()["products"].model_copy(update={"twin": {"colour": 1}})
     with pytest.raises(UsageError, match=r"unknown key 'colour' in \[twin\] of products.toml"):
         manifest.twin_recipe()

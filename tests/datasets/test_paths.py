@@ -1,9 +1,9 @@
-"""Where raw sources are looked for, and why a store cannot be written."""
+"""Folders that are searched for raw sources, and reasons why a store is not writable."""
 
 from gnnbench.datasets.paths import find_raw, raw_folders, store_problem
 
 
-def test_nothing_near_the_working_folder_is_trusted(tmp_path, monkeypatch):
+def test_folders_near_the_working_folder_are_not_searched(tmp_path, monkeypatch):
     foreign = tmp_path / "shared" / "data"
     work = tmp_path / "work"
     for folder in (foreign, work):
@@ -18,7 +18,7 @@ def test_nothing_near_the_working_folder_is_trusted(tmp_path, monkeypatch):
     assert find_raw(["graph.npz"]) == foreign / "graph.npz"
 
 
-def test_a_store_below_a_file_says_why(tmp_path):
+def test_store_below_a_file_is_not_writable(tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot be written (Not a directory)" in store_problem(tmp_path / "file" / "store")
     assert store_problem(tmp_path / "new" / "store") == ""

@@ -1,4 +1,4 @@
-"""Preparing by name: once, resumable, atomic, and with the way to get what is missing."""
+"""Preparing datasets by name: once, resumable, atomic, with hints for missing sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folders(root: Path) -> list[str]:
     return sorted(p.name for p in root.iterdir() if not p.name.endswith(".lock"))
 
 
-def test_the_second_call_returns_at_once(root: Path, make_npz, monkeypatch) -> None:
+def test_second_call_returns_the_prepared_graph(root: Path, make_npz, monkeypatch) -> None:
     path = str(make_npz())
     first = prepare(path)
     written = (first / "meta.json").stat().st_mtime_ns
@@ -34,7 +34,7 @@ def test_the_second_call_returns_at_once(root: Path, make_npz, monkeypatch) -> N
     assert (first / "meta.json").stat().st_mtime_ns == written
 
 
-def test_what_is_broken_by_size_is_made_again(root: Path, make_npz) -> None:
+def test_graph_with_truncated_file_is_prepared_again(root: Path, make_npz) -> None:
     path = str(make_npz())
     stored = prepare(path)
     (stored / "indices.bin").write_bytes(b"")
@@ -42,19 +42,19 @@ def test_what_is_broken_by_size_is_made_again(root: Path, make_npz) -> None:
     assert verify(path).ok
 
 
-def test_every_byte_is_checked_once(root: Path, monkeypatch) -> None:
-    """What the store wrote whole is sealed; what has files of another graph is read before."""
-    looked = []
+def test_every_byte_is_verified_once(root: Path, monkeypatch) -> None:
+    """A written graph is sealed; a graph that shares files of another one is verified."""
+    verified = []
     known = reader.verify
-    monkeypatch.setattr(reader, "verify", lambda path: looked.append(path.name) or known(path))
-    folder, seen = prepare_verified("rmat@6")
-    assert looked == [] and seen == sealed_stamp(folder) and known(folder).ok
-    assert prepare_verified("rmat@6") == (folder, seen) and looked == []
+    monkeypatch.setattr(reader, "verify", lambda path: verified.append(path.name) or known(path))
+    folder, sealed = prepare_verified("rmat@6")
+    assert verified == [] and sealed == sealed_stamp(folder) and known(folder).ok
+    assert prepare_verified("rmat@6") == (folder, sealed) and verified == []
     for _ in range(2):
         prepare_verified("rmat@6+sym")
-        assert looked == ["rmat@6+sym"]
-    prepare_verified("rmat@6")  # its files have a name more
-    assert looked == ["rmat@6+sym", "rmat@6"]
+        assert verified == ["rmat@6+sym"]
+    prepare_verified("rmat@6")  # its files have one more hard link
+    assert verified == ["rmat@6+sym", "rmat@6"]
     with (folder / "labels.bin").open("r+b") as file:
         file.write(b"\xff")
     for name in ("rmat@6", "rmat@6+sym", "rmat@6"):
@@ -75,7 +75,9 @@ def test_symmetric(root: Path, make_npz) -> None:
 
 
 @pytest.mark.parametrize("stop_at", ["indptr", "labels", "features", "check"])
-def test_ctrl_c_leaves_nothing_under_the_final_name(root: Path, make_npz, stop_at: str) -> None:
+def test_interrupted_preparation_leaves_no_graph_and_resumes(
+    root: Path, make_npz, stop_at: str
+) -> None:
     path = str(make_npz())
 
     def interrupt(step: str, done: int, total: int) -> None:
@@ -113,7 +115,7 @@ print(prepare(sys.argv[1], root=sys.argv[2], progress=progress))
 """
 
 
-def test_a_killed_process_is_taken_over(root: Path, make_npz) -> None:
+def test_preparation_resumes_after_a_killed_process(root: Path, make_npz) -> None:
     path = str(make_npz())
     kill = PREPARE.format(act="if step == 'features': os.kill(os.getpid(), 9)")
     child = in_child(kill, path, root)
@@ -127,13 +129,13 @@ def test_a_killed_process_is_taken_over(root: Path, make_npz) -> None:
     assert verify(path).ok
 
 
-def test_two_processes_at_once(root: Path, make_npz) -> None:
+def test_two_processes_prepare_once(root: Path, make_npz) -> None:
     path = str(make_npz())
     code = PREPARE.format(act="time.sleep(0.05)")
     children = [in_child(code, path, root) for _ in range(2)]
-    answers = [child.communicate(timeout=60) for child in children]
-    assert [child.returncode for child in children] == [0, 0], answers
-    assert answers[0][0] == answers[1][0]
+    outputs = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0, 0], outputs
+    assert outputs[0][0] == outputs[1][0]
     assert verify(path).ok
     assert len(folders(root)) == 1
 
@@ -145,13 +147,13 @@ def test_progress_counts_bytes(root: Path, make_npz) -> None:
     assert seen["indices"] == (28, 28)
 
 
-def test_an_unwritable_root(root: Path, make_npz) -> None:
+def test_unwritable_root_is_a_usage_error(root: Path, make_npz) -> None:
     root.write_text("a file, not a folder")
     with pytest.raises(UsageError, match="cannot write below"):
         prepare(str(make_npz()))
 
 
-def test_a_source_that_is_not_there(root: Path) -> None:
+def test_missing_source_names_its_download(root: Path) -> None:
     with pytest.raises(MissingError) as caught:
         prepare("reddit")
     message = str(caught.value)
@@ -163,7 +165,7 @@ def test_a_source_that_is_not_there(root: Path) -> None:
 
 @pytest.fixture
 def tiny(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> Manifest:
-    """A manifest for the tiny graph, in place of the shipped ones."""
+    """Replaces the shipped manifests by one of the tiny graph."""
     from gnnbench.datasets.store.layout import sha256_file
 
     path = make_npz("tiny.npz")
@@ -195,7 +197,7 @@ def tiny(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> Manifest:
     return made
 
 
-def test_by_name(tiny: Manifest, root: Path) -> None:
+def test_prepare_by_name_of_a_manifest(tiny: Manifest, root: Path) -> None:
     stored = prepare("tiny")
     assert stored == root / "tiny"
     assert verify("tiny").ok
@@ -203,13 +205,15 @@ def test_by_name(tiny: Manifest, root: Path) -> None:
     assert info("tiny").bytes == 48 + 28 + 60 + 40 + 40
 
 
-def test_a_file_that_is_not_the_one_described(tiny: Manifest, make_npz) -> None:
+def test_file_with_another_checksum_is_refused(tiny: Manifest, make_npz) -> None:
     make_npz("tiny.npz", note="another")
     with pytest.raises(DataError, match=r"tiny.npz is not the file that the manifest describes"):
         prepare("tiny")
 
 
-def test_counts_that_differ_from_the_manifest(tiny: Manifest, root: Path, monkeypatch) -> None:
+def test_counts_other_than_the_manifests_are_refused(
+    tiny: Manifest, root: Path, monkeypatch
+) -> None:
     other = tiny.model_copy(update={"num_edges": 8})
     monkeypatch.setattr(manifest_module, "_manifests_in", lambda _: {"tiny": other})
     with pytest.raises(DataError, match="gives 5 nodes, 7 edges and 3 features"):
@@ -219,13 +223,13 @@ def test_counts_that_differ_from_the_manifest(tiny: Manifest, root: Path, monkey
 
 def test_catalog(root: Path, make_npz) -> None:
     make_npz("mine.npz")
-    found = {d.name: d for d in list_datasets()}
-    assert found["reddit"].state == "missing"
-    assert not found["reddit"].available
-    assert found["reddit"].get.startswith("gnnbench data get reddit; or curl ")
-    assert found["products~twin"].state == "generated"
-    assert found["products~twin"].num_nodes == 2_449_029
-    assert found["mine"].state == "source"
+    listed = {d.name: d for d in list_datasets()}
+    assert listed["reddit"].state == "missing"
+    assert not listed["reddit"].available
+    assert listed["reddit"].get.startswith("gnnbench data get reddit; or curl ")
+    assert listed["products~twin"].state == "generated"
+    assert listed["products~twin"].num_nodes == 2_449_029
+    assert listed["mine"].state == "source"
     prepare("mine")
     assert {d.name: d for d in list_datasets()}["mine"].state == "prepared"
     assert info("products~twin@0.01").summary.num_nodes == 24_490
@@ -235,7 +239,7 @@ def test_catalog(root: Path, make_npz) -> None:
         verify("reddit")
 
 
-def test_what_lies_in_the_store_is_listed_with_its_size(root: Path, make_npz) -> None:
+def test_stored_graphs_are_listed_with_their_size(root: Path, make_npz) -> None:
     folder = prepare(str(make_npz()))
     sym = prepare("rmat@4+sym", seed=1)
     sizes = {d.path: (d.name, d.state, d.disk_bytes) for d in list_datasets() if d.disk_bytes}
@@ -255,13 +259,13 @@ def test_what_lies_in_the_store_is_listed_with_its_size(root: Path, make_npz) ->
     assert damaged.state == "missing" and "labels.bin" in damaged.missing
 
 
-def test_another_type_than_a_name(root: Path) -> None:
+def test_name_of_another_type_is_refused(root: Path) -> None:
     for wrong in (np.zeros(3), 7, None, load_dataset("rmat@4")):
         with pytest.raises(UsageError, match=f"no {type(wrong).__name__}; .* from_pyg or from_dgl"):
             load_dataset(wrong)  # type: ignore[arg-type]
 
 
-def test_a_graph_is_told_in_one_short_line(root: Path, make_npz) -> None:
+def test_repr_of_a_graph(root: Path, make_npz) -> None:
     text = repr(load_dataset("rmat@4"))
     assert (
         text == "Graph('rmat@4', 16 nodes, 938 edges, features 1 wide, 2 classes, 16 to train on)"
@@ -288,7 +292,7 @@ def test_real_arxiv(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch
     assert int(graph.indptr.diff().max()) == 13_155
     assert graph.meta["symmetric"] is False
     assert graph.meta["features"] == "seeded"
-    # What the npz says, read the plain way.
+    # Compare with the npz as read by numpy.
     with np.load(real_data / "ogbn_arxiv.npz", allow_pickle=False) as raw:
         assert np.array_equal(graph.indices.numpy(), raw["indices"])
         assert np.array_equal(graph.labels.numpy(), raw["labels"])
@@ -311,7 +315,7 @@ def test_real_computers(real_data: Path, root: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_twin(root: Path) -> None:
-    """The way of a twin through the store; twins themselves are tested beside this file."""
+    """A twin is stored under its name, scale and seed."""
     from gnnbench.kernels.library import load_native
 
     load_native()
@@ -324,7 +328,7 @@ def test_twin(root: Path) -> None:
     assert verify("products~twin@0.001", seed=2).ok
 
 
-def test_a_twin_with_weights_is_the_twin_and_weights(root: Path) -> None:
+def test_weighted_twin_shares_files_with_its_twin(root: Path) -> None:
     from gnnbench.kernels.library import load_native
 
     load_native()
@@ -338,7 +342,7 @@ def test_a_twin_with_weights_is_the_twin_and_weights(root: Path) -> None:
         assert ours.st_ino == theirs.st_ino, key
     assert verify(name).ok
     assert any("weights     seeded: the year" in line for line in describe(info(name)))
-    # The newest are picked most, and by their weights.
+    # Neighbours are sampled in proportion to their weights.
     sampler = build_sampler(
         "gnnlab", graph, [4], pick="weighted_alias", weights="graph", with_positions=True
     )
@@ -353,7 +357,7 @@ def test_a_twin_with_weights_is_the_twin_and_weights(root: Path) -> None:
     assert both.meta["symmetric"] and len(both.weights) == both.num_edges > graph.num_edges
 
 
-def test_a_prepared_folder_with_a_suffix_is_opened_as_it_is(root: Path) -> None:
+def test_prepared_folder_with_a_suffix_is_opened(root: Path) -> None:
     folder = prepare("rmat@6+sym+weights")
     assert load_dataset(folder).weights is not None
     assert load_dataset(prepare("rmat@6+sym")).path == root / "rmat@6+sym"
@@ -361,7 +365,7 @@ def test_a_prepared_folder_with_a_suffix_is_opened_as_it_is(root: Path) -> None:
         load_dataset(f"{prepare('rmat@6')}+weights")
 
 
-def test_an_edge_list_is_loaded_by_its_path(root: Path, tmp_path: Path) -> None:
+def test_edge_list_is_loaded_by_path(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "My graph.edges.tsv"
     path.write_text("0\t1\n2\t1\n1\t0\n")
     graph = load_dataset(path)

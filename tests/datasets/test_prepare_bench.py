@@ -1,4 +1,4 @@
-"""The benchmark of preparing, on tiny twins: what it tells is what a run's processes did."""
+"""The benchmark of dataset preparation, on tiny twins."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FILE = Path(__file__).parents[2] / "native/bench/prepare.py"
 
 
 @pytest.fixture(autouse=True)
-def _its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it sets itself is not left to others."""
+def _restored_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the variable that the benchmark sets."""
     monkeypatch.setenv("GNNBENCH_FEATURES", "disk")
 
 
@@ -30,14 +30,14 @@ def bench() -> ModuleType:
     return module
 
 
-def test_sizes_are_made_anew_and_leave_nothing(
+def test_benchmark_reports_sizes_and_leaves_no_files(
     root: Path, tmp_path: Path, bench: ModuleType
 ) -> None:
     out = tmp_path / "prepare.json"
     sizes = ["--dataset", "products", "--scales", "0.001", "0.004"]
     bench.main([*sizes, "--rounds", "1", "--out", str(out)])
-    told = json.loads(out.read_text())
-    small, large = told["results"]
+    report = json.loads(out.read_text())
+    small, large = report["results"]
     assert (small["edges"], large["edges"]) == (123_718, 494_872)
     for row in (small, large):
         assert row["whole_s"] == pytest.approx(row["topology_s"] + row["features_s"])
@@ -45,7 +45,7 @@ def test_sizes_are_made_anew_and_leave_nothing(
         assert row["features_bytes"] == row["nodes"] * 100 * 4
         assert 4 * row["edges"] < row["stored_bytes"] < 5 * row["edges"] + (1 << 14)
         assert row["topology_rss_bytes"] > 1 << 26  # a Python with torch
-    assert told["lines"]["features_bytes"]["worst_off_percent"] == pytest.approx(0, abs=0.1)
+    assert report["lines"]["features_bytes"]["worst_off_percent"] == pytest.approx(0, abs=0.1)
     assert not root.exists()
     about, part = bench_table(out) or ("", None)
     assert "prepare.py" in about and part is not None
@@ -54,7 +54,7 @@ def test_sizes_are_made_anew_and_leave_nothing(
     ]  # fmt: skip
 
 
-def test_a_line_tells_what_is_fixed(bench: ModuleType) -> None:
+def test_line_through_gives_slope_and_fixed_cost(bench: ModuleType) -> None:
     line = bench.line_through([1.0, 2.0, 4.0], [3.0, 5.0, 9.0])
     assert (line["per_edge"], line["fixed"]) == (pytest.approx(2), pytest.approx(1))
     assert line["worst_off_percent"] == pytest.approx(0)
@@ -62,7 +62,7 @@ def test_a_line_tells_what_is_fixed(bench: ModuleType) -> None:
     assert bent["worst_off_percent"] > 20
 
 
-def test_what_cannot_be_made_ends_it(
+def test_failed_preparation_ends_the_benchmark(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: ModuleType
 ) -> None:
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "tape")

@@ -1,4 +1,4 @@
-"""Where drawn data are made."""
+"""The device of generators, and generation ahead of use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANY = parallel.WORTH_A_GPU
 
 @pytest.fixture
 def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU with 100 bytes free."""
+    """Simulates a GPU with 100 free bytes."""
     monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
     monkeypatch.setattr(native, "native_missing", lambda device: None)
     monkeypatch.setattr(parallel, "_free_bytes", lambda: 100)
@@ -27,13 +27,15 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ("edges", "needs", "device"),
     [(MANY, 100, "cuda"), (MANY, 101, "cpu"), (MANY - 1, 0, "cpu"), (0, 0, "cpu")],
 )
-def test_many_edges_are_made_on_a_gpu_with_room(
+def test_many_edges_use_a_gpu_with_enough_memory(
     one_gpu: None, edges: int, needs: int, device: str
 ) -> None:
     assert parallel.generator_device(edges, needs) == device
 
 
-def test_a_device_may_be_asked_for_by_name(one_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generator_device_can_be_set_by_variable(
+    one_gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for device in ("cpu", "cuda"):
         monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", device)
         assert parallel.generator_device(MANY, 50) == parallel.generator_device() == device
@@ -46,13 +48,13 @@ def test_a_device_may_be_asked_for_by_name(one_gpu: None, monkeypatch: pytest.Mo
         parallel.generator_device()
 
 
-def test_without_a_gpu_all_is_made_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generator_uses_the_cpu_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
     monkeypatch.setattr(native, "native_missing", lambda device: Missing("no GPU", "buy one"))
     assert parallel.generator_device(MANY) == "cpu"
 
 
-def test_torch_has_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generating_restores_torch_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 5})
     before = torch.get_num_threads()
@@ -63,22 +65,22 @@ def test_torch_has_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_made_ahead_is_in_order_and_not_too_far(threads: int) -> None:
-    asked = 0
+def test_compute_ahead_keeps_order_and_is_bounded(threads: int) -> None:
+    started = 0
 
     def makers() -> Iterator[Callable[[], int]]:
-        nonlocal asked
+        nonlocal started
         for i in range(20):
-            asked += 1
+            started += 1
             yield lambda i=i: i * i
 
     for used, value in enumerate(parallel.compute_ahead(makers(), threads)):
-        assert value == used * used and asked <= used + 1 + threads
-    assert asked == 20 and list(parallel.compute_ahead([])) == []
+        assert value == used * used and started <= used + 1 + threads
+    assert started == 20 and list(parallel.compute_ahead([])) == []
 
 
-def test_a_fault_of_what_is_made_ahead_comes_in_its_turn() -> None:
-    made = parallel.compute_ahead([lambda: 1, lambda: 1 // 0, lambda: 3])
-    assert next(made) == 1
+def test_compute_ahead_raises_errors_in_order() -> None:
+    results = parallel.compute_ahead([lambda: 1, lambda: 1 // 0, lambda: 3])
+    assert next(results) == 1
     with pytest.raises(ZeroDivisionError):
-        next(made)
+        next(results)

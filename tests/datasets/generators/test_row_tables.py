@@ -1,4 +1,4 @@
-"""Tables of rows without a graph: their names, their bits, their place in the store."""
+"""Row tables without a graph: names, values and storage."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_names(root: Path, typed: str, name: str, shape: tuple[int, int]) -> Non
         "rows@2148Mx1", "rows@-1x8", "rows@1.5Mx8", "rows@2mx8",
     ],
 )  # fmt: skip
-def test_names_that_mean_nothing(root: Path, typed: str) -> None:
+def test_invalid_names_of_tables_are_refused(root: Path, typed: str) -> None:
     with pytest.raises(UsageError, match=r"as in rows@2Mx128$"):
         resolve(typed)
 
 
-def test_nothing_is_to_be_reversed_or_named_so(root: Path) -> None:
+def test_tables_have_no_symmetric_version_and_a_reserved_name(root: Path) -> None:
     with pytest.raises(UsageError, match=r"no edges to reverse; leave \+sym out"):
         resolve("rows@10x4+sym")
     with pytest.raises(UsageError, match="unknown dataset"):
@@ -57,36 +57,38 @@ def test_nothing_is_to_be_reversed_or_named_so(root: Path) -> None:
         check_new_name("rows")
 
 
-def test_a_table_without_a_graph(root: Path) -> None:
+def test_table_has_no_edges_and_distinct_rows(root: Path) -> None:
     graph = load_dataset("rows@1500x37")
     assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (1500, 0, 37)
     assert torch.equal(graph.train_idx, torch.arange(1500))
     assert graph.indptr.unique().tolist() == [0] and graph.indices.dtype == torch.int32
     assert graph.val_idx.numel() == graph.test_idx.numel() == 0
     assert graph.num_classes == 1 and graph.labels.unique().tolist() == [0]
-    assert len(graph.features.unique(dim=0)) == 1500  # a wrong row cannot pass for the right one
+    assert len(graph.features.unique(dim=0)) == 1500  # all rows differ
     assert verify("rows@1500x37").ok
 
 
-def test_rows_are_a_twin_s_and_the_seed_s(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces as at once; another seed gives others."""
+def test_rows_equal_those_of_a_twin_and_depend_on_the_seed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows do not depend on the chunk size."""
     monkeypatch.setattr("gnnbench.datasets.generators.twin._FEATURE_BYTES", 4 * 37 * 7)
-    found = load_dataset("rows@100x37").features.numpy()
+    rows_of_table = load_dataset("rows@100x37").features.numpy()
     recipe = TwinRecipe(
         num_nodes=100, num_edges=0, feature_dim=37, num_classes=1, train=100, symmetric=False
     )
-    assert np.array_equal(found, generate_arrays(recipe)["features"])
+    assert np.array_equal(rows_of_table, generate_arrays(recipe)["features"])
     other = load_dataset("rows@100x37", seed=1)
-    assert not np.array_equal(found, other.features.numpy())
+    assert not np.array_equal(rows_of_table, other.features.numpy())
 
 
-def test_the_long_arrays_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consecutive_ids_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_CHUNK", 4)
     pieces = list(rows._consecutive(10))
     assert [p.tolist() for p in pieces] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-def test_what_is_known_before_it_is_made(root: Path) -> None:
+def test_summary_of_a_table_before_and_after_preparation(root: Path) -> None:
     summary = info("rows@3kx16").summary
     assert (summary.state, summary.num_nodes, summary.feature_dim) == ("generated", 3000, 16)
     assert summary.train_size == 3000 and summary.num_edges == 0

@@ -1,4 +1,4 @@
-"""Stand-ins: same bits everywhere, whatever the piece size, and of use to a model."""
+"""Seeded features, labels and splits: reproducible, and learnable by a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_pinned_bits() -> None:
     assert (train.tolist(), val.tolist(), test.tolist()) == ([1, 3, 4, 5, 8, 9], [6, 7], [0, 2])
 
 
-def test_an_edge_weighs_its_neighbour_s_year(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edge_weight_is_the_year_of_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     indices = np.arange(40_000, dtype=np.int32)[::-1] % 30_000
     weights = np.concatenate(list(seeded.seeded_weights(indices, 30_000, 5)))
     assert (weights.dtype, weights.shape) == (np.float32, indices.shape)
@@ -41,8 +41,8 @@ def test_an_edge_weighs_its_neighbour_s_year(monkeypatch: pytest.MonkeyPatch) ->
     )
     for first, second in ((0, 30_000), (9_999, 39_999)):  # the same neighbour
         assert indices[first] == indices[second] and weights[first] == weights[second]
-    found, counts = np.unique(weights, return_counts=True)
-    assert found.tolist() == list(range(1, seeded.YEARS + 1))
+    years, counts = np.unique(weights, return_counts=True)
+    assert years.tolist() == list(range(1, seeded.YEARS + 1))
     assert np.abs(counts - 40_000 / seeded.YEARS).max() < 6 * 50  # standard deviations of a count
     monkeypatch.setattr(seeded, "_EDGES", 7)
     assert np.array_equal(weights, np.concatenate(list(seeded.seeded_weights(indices, 30_000, 5))))
@@ -51,7 +51,9 @@ def test_an_edge_weighs_its_neighbour_s_year(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("rows_bytes", [1, 100, 4096])
-def test_piece_size_does_not_matter(monkeypatch: pytest.MonkeyPatch, rows_bytes: int) -> None:
+def test_features_do_not_depend_on_the_chunk_size(
+    monkeypatch: pytest.MonkeyPatch, rows_bytes: int
+) -> None:
     whole = features()
     monkeypatch.setattr(seeded, "_ROWS_BYTES", rows_bytes)
     assert np.array_equal(features(), whole)
@@ -59,7 +61,7 @@ def test_piece_size_does_not_matter(monkeypatch: pytest.MonkeyPatch, rows_bytes:
 
 @pytest.mark.parametrize("width", [1, 3, 4, 5, 64, 127, 128, 300])
 @pytest.mark.parametrize("seed", [0, 9])
-def test_filled_natively_are_the_same(width: int, seed: int) -> None:
+def test_native_features_equal_numpy(width: int, seed: int) -> None:
     labels = np.resize(LABELS, 3001)
     table = seeded.SeededFeatures(labels, width, seed)
     for first, count in ((0, 3001), (1, 1), (2, 1000), (2999, 2), (3001, 0)):
@@ -79,7 +81,7 @@ def test_filled_natively_are_the_same(width: int, seed: int) -> None:
         ({"labels": torch.full((2,), -2)}, DataError, "outside -1..2"),
     ],
 )
-def test_what_cannot_be_filled_is_refused(
+def test_invalid_fill_arguments_are_refused(
     changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     table = seeded.SeededFeatures(LABELS, 10, 0)
@@ -97,7 +99,7 @@ def test_values_are_exact_and_bounded() -> None:
     assert float(np.abs(values).max()) <= 255 / 256 + 0.25
 
 
-def test_a_linear_rule_separates_the_classes() -> None:
+def test_nearest_centre_separates_the_classes() -> None:
     labels = np.arange(2000) % 4
     values = features(labels, 64)
     centres = np.stack([values[labels == k].mean(0) for k in range(4)])
@@ -105,7 +107,7 @@ def test_a_linear_rule_separates_the_classes() -> None:
     assert (nearest == labels).mean() > 0.9
 
 
-def test_how_many_labels_are_drawn_at_once_does_not_matter(
+def test_labels_do_not_depend_on_the_chunk_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = np.concatenate(list(seeded.seeded_labels(1001, 5, 2)))
@@ -114,7 +116,7 @@ def test_how_many_labels_are_drawn_at_once_does_not_matter(
     assert len(pieces) == 126 and np.array_equal(np.concatenate(pieces), whole)
 
 
-def test_labels_and_splits_cover_everything() -> None:
+def test_labels_have_every_class_and_splits_every_node() -> None:
     labels = np.concatenate(list(seeded.seeded_labels(5000, 7, 0)))
     assert set(labels.tolist()) == set(range(7))
     parts = seeded.seeded_split(101, 2)

@@ -1,4 +1,4 @@
-"""Graphs in ``.npz``, ``.pt``, SciPy's, PyG's and DGL's containers against SciPy as the oracle."""
+"""Graphs in ``.npz``, ``.pt``, SciPy, PyG and DGL containers, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ some = settings(settings.get_profile("containers"))
 
 @st.composite
 def matrices(draw: Any) -> sp.coo_matrix:
-    """Square, with duplicate entries, entries that are 0 and sums that are 0."""
+    """Square matrices with duplicate entries, zeros and sums that are zero."""
     n = draw(st.integers(1, 6))
     entry = st.tuples(
         st.integers(0, n - 1), st.integers(0, n - 1), st.sampled_from([0, 1, 1, 2, 3, 100])
@@ -49,12 +49,16 @@ def unsummed(matrix: sp.coo_matrix, form: str) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def right_edges(matrix: sp.coo_matrix, turned: bool = False) -> Counter[tuple[int, int, float]]:
-    """(source, target, weight), rows being sources unless turned."""
+def expected_edges(
+    matrix: sp.coo_matrix, transposed: bool = False
+) -> Counter[tuple[int, int, float]]:
+    """(source, target, weight); rows are sources, or targets if ``transposed``."""
     summed = matrix.astype(np.float64).tocsr()
     summed.eliminate_zeros()
-    found = (summed.T if turned else summed).tocoo()
-    return Counter(zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True))
+    entries = (summed.T if transposed else summed).tocoo()
+    return Counter(
+        zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True)
+    )
 
 
 def edges(graph: Any) -> Counter[tuple[int, int, float]]:
@@ -63,7 +67,7 @@ def edges(graph: Any) -> Counter[tuple[int, int, float]]:
     return Counter(zip(graph.indices.tolist(), dst.tolist(), weights, strict=True))
 
 
-def right_notes(matrix: sp.coo_matrix) -> list[str]:
+def expected_notes(matrix: sp.coo_matrix) -> list[str]:
     summed = matrix.astype(np.float64).tocsr()
     zeros = int((summed.data == 0).sum())
     notes = []
@@ -83,9 +87,7 @@ def right_notes(matrix: sp.coo_matrix) -> list[str]:
     dtype=st.sampled_from(["i1", "u1", ">i2", "<u4", ">i8", "<u8", "<f2", "<f4", ">f8"]),
     ids=st.sampled_from(["<i4", ">i4", "<i8", ">u8", "<u2"]),
 )
-def test_a_matrix_of_scipy_is_what_scipy_says(
-    matrix: sp.coo_matrix, form: str, dtype: str, ids: str
-) -> None:
+def test_scipy_matrix_equals_scipy(matrix: sp.coo_matrix, form: str, dtype: str, ids: str) -> None:
     parts = {"row": matrix.row, "col": matrix.col, "data": matrix.data}
     parts = parts if form == "coo" else unsummed(matrix, form)
     values = {k: v.astype(dtype if k == "data" else ids) for k, v in parts.items()}
@@ -93,15 +95,15 @@ def test_a_matrix_of_scipy_is_what_scipy_says(
         path = Path(folder) / "adj.npz"
         np.savez(path, **values, format=np.asarray(form.encode()), shape=np.array(matrix.shape))
         graph = open_graph(import_source(path, "g", rows="sources", root=folder))
-        assert edges(graph) == right_edges(matrix)
+        assert edges(graph) == expected_edges(matrix)
         assert graph.num_nodes == matrix.shape[0]
-        assert graph.meta["notes"] == right_notes(matrix)
+        assert graph.meta["notes"] == expected_notes(matrix)
 
 
 @some
 @given(matrix=matrices(), form=st.sampled_from(["csr", "csc", "coo"]), key=st.sampled_from(
     ["adj", "adj_t", "alone"]))  # fmt: skip
-def test_a_sparse_tensor_is_what_scipy_says(matrix: sp.coo_matrix, form: str, key: str) -> None:
+def test_sparse_tensor_equals_scipy(matrix: sp.coo_matrix, form: str, key: str) -> None:
     data = torch.tensor(matrix.data, dtype=torch.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,8 +120,8 @@ def test_a_sparse_tensor_is_what_scipy_says(matrix: sp.coo_matrix, form: str, ke
         torch.save(tensor if key == "alone" else {key: tensor}, path)
         rows = "" if key == "adj_t" else "sources"
         graph = open_graph(import_source(path, "g", rows=rows, root=folder))
-        assert edges(graph) == right_edges(matrix, turned=key == "adj_t")
-        assert graph.meta["notes"] == right_notes(matrix)
+        assert edges(graph) == expected_edges(matrix, transposed=key == "adj_t")
+        assert graph.meta["notes"] == expected_notes(matrix)
 
 
 @some
@@ -206,7 +208,7 @@ def dgl_or_skip() -> Any:
 
 
 class SparseTensor:
-    """What is read of PyG's ``SparseTensor``, whose package is not needed here."""
+    """The parts of PyG's ``SparseTensor`` that the importer reads."""
 
     def __init__(self, row: list[int], col: list[int], values: Any, size: int) -> None:
         self._parts = torch.tensor(row), torch.tensor(col), values
@@ -279,7 +281,7 @@ def test_ids_of_any_integer_type(root: Path, tmp_path: Path, dtype: str, form: s
         (np.zeros((2, 2, 1), int), r"shape \(2, 2, 1\)"),
     ],
 )
-def test_ids_that_are_none(root: Path, tmp_path: Path, ids: np.ndarray, says: str) -> None:
+def test_invalid_ids_are_refused(root: Path, tmp_path: Path, ids: np.ndarray, says: str) -> None:
     np.savez(tmp_path / "g.npz", edge_index=ids, num_nodes=4)
     with pytest.raises(DataError, match=says):
         import_source(tmp_path / "g.npz", "g")
@@ -303,7 +305,7 @@ def test_ids_that_are_none(root: Path, tmp_path: Path, ids: np.ndarray, says: st
         (np.array(0), r"shape \(\)"),
     ],
 )
-def test_labels_that_are_no_class(root: Path, tmp_path: Path, labels: Any, says: str) -> None:
+def test_invalid_labels_are_refused(root: Path, tmp_path: Path, labels: Any, says: str) -> None:
     np.savez(tmp_path / "g.npz", edge_index=np.array([[0, 1], [1, 2]]), num_nodes=3, y=labels)
     with pytest.raises(DataError, match=says):
         import_source(tmp_path / "g.npz", "g")
@@ -334,13 +336,13 @@ def test_labels_of_other_types(root: Path, tmp_path: Path, labels: np.ndarray) -
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("key", ["num_nodes", "num_classes"])
-def test_counts_that_are_none(root: Path, tmp_path: Path, key: str, count: Any) -> None:
+def test_invalid_counts_are_refused(root: Path, tmp_path: Path, key: str, count: Any) -> None:
     np.savez(tmp_path / "g.npz", edge_index=np.array([[0, 1], [1, 2]]), **{key: count})
     with pytest.raises(DataError, match=rf"'{key}' in .*g.npz (is|must be) "):
         import_source(tmp_path / "g.npz", "g")
 
 
-def test_counts_that_are_too_large(root: Path, tmp_path: Path) -> None:
+def test_too_large_counts_are_refused(root: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", edge_index=np.array([[0, 1], [1, 2]]), num_classes=100_001)
     with pytest.raises(DataError, match=r"'num_classes' in .* is 100001, 100000 at most"):
         import_source(tmp_path / "g.npz", "g")

@@ -1,4 +1,4 @@
-"""Edge lists as text: what is understood, what is refused, and what becomes of the ids."""
+"""Edge lists as text: accepted and refused files, and node ids."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def ids_of(graph) -> np.ndarray | None:
     return None if entry is None else np.fromfile(graph.path / entry["file"], "<i8")
 
 
-EDGES = [(1, 0), (0, 1), (2, 1), (0, 2)]  # source, target; sorted as the store has them
-UNDERSTOOD = {
+EDGES = [(1, 0), (0, 1), (2, 1), (0, 2)]  # (source, target), sorted as in the store
+ACCEPTED = {
     "blanks": "0 1\n1 0\n0 2\n2 1\n",
     "tabs and comments": "# a comment\n#\n0\t1\n1\t0\n# between\n0\t2\n2\t1",
     "commas": "0,1\n1, 0\n 0,2\n2,1\n",
@@ -57,15 +57,15 @@ UNDERSTOOD = {
 }
 
 
-@pytest.mark.parametrize("text", UNDERSTOOD.values(), ids=UNDERSTOOD)
+@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
 @pytest.mark.parametrize("name", ["edges.txt", "edges.csv.gz"])
-def test_understood(root: Path, write, text: str, name: str) -> None:
+def test_edge_lists_that_are_accepted(root: Path, write, text: str, name: str) -> None:
     graph = open_graph(import_source(write(text, name), "mine"))
     assert stored_edges(graph) == EDGES
     assert graph.num_nodes == 3
     assert ids_of(graph) is None
-    told = any("not kept: weights" in note for note in graph.meta["notes"])
-    assert told == ("weight" in text or ".5" in text)
+    notes_weights = any("not kept: weights" in note for note in graph.meta["notes"])
+    assert notes_weights == ("weight" in text or ".5" in text)
 
 
 REFUSED = [
@@ -96,7 +96,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "says"), REFUSED)
-def test_refused(root: Path, write, text: str | bytes, says: str) -> None:
+def test_edge_lists_that_are_refused(root: Path, write, text: str | bytes, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught:
         import_source(write(text), "mine")
     assert "\n" not in str(caught.value)
@@ -116,7 +116,7 @@ def test_ids_with_gaps_are_numbered_and_kept(root: Path, write, far: int) -> Non
     assert verify("mine").problems == ("node_ids.bin changed",)
 
 
-def test_a_number_of_nodes_keeps_the_ids(root: Path, write) -> None:
+def test_num_nodes_keeps_the_ids(root: Path, write) -> None:
     path = write("7 5\n5 7\n")
     graph = open_graph(import_source(path, "mine", num_nodes=10))
     assert (graph.num_nodes, ids_of(graph)) == (10, None)
@@ -179,11 +179,11 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_became_of_the_lines_is_said(root: Path, write, text, options, notes) -> None:
+def test_notes_on_imported_lines(root: Path, write, text, options, notes) -> None:
     assert open_graph(import_source(write(text), "mine", **options)).meta["notes"] == notes
 
 
-def test_of_many_edges_some_are_looked_at(root: Path, write, monkeypatch) -> None:
+def test_only_some_of_many_edges_are_checked_for_reverses(root: Path, write, monkeypatch) -> None:
     monkeypatch.setattr(tally, "LOOKED_AT", 20)
     path = write("".join(f"{i} {i + 1}\n" for i in range(100)))
     hint = open_graph(import_source(path, "mine")).meta["notes"][-1]
@@ -192,7 +192,7 @@ def test_of_many_edges_some_are_looked_at(root: Path, write, monkeypatch) -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
 @settings(max_examples=25, deadline=None)
-def test_reverses_and_repeats_are_those_of_a_set(listed) -> None:
+def test_loops_repeats_and_reverses_equal_those_of_a_set(listed) -> None:
     rows = sorted((target, source) for source, target in listed)
     indptr = np.searchsorted([target for target, _ in rows], np.arange(8))
     indices = np.array([source for _, source in rows])
@@ -202,7 +202,7 @@ def test_reverses_and_repeats_are_those_of_a_set(listed) -> None:
     assert tally._one_way(indptr, indices) == (0 if both else len(listed))
 
 
-def test_what_is_seeded_is_said(root: Path, write) -> None:
+def test_seeded_features_labels_and_split_are_recorded(root: Path, write) -> None:
     path = write("".join(f"{i} {(i * 7) % 100}\n" for i in range(100)))
     graph = open_graph(
         import_source(path, "mine", train_fraction=0.1, feature_dim=9, num_classes=5, seed=3)
@@ -238,9 +238,9 @@ def test_names_of_imported_graphs(root: Path, write, tmp_path: Path) -> None:
     import_source(path, "my_graph", feature_dim=3, replace_graph=True)
     assert load_dataset("my_graph").feature_dim == 3
     assert sym.feature_dim == 64
-    assert load_dataset("my_graph+sym").feature_dim == 3  # not the one of the graph before
-    elsewhere = import_source(path, "there", root=tmp_path / "elsewhere")
-    assert load_dataset("there", root=tmp_path / "elsewhere").path == elsewhere
+    assert load_dataset("my_graph+sym").feature_dim == 3  # not that of the replaced graph
+    other_root = import_source(path, "there", root=tmp_path / "elsewhere")
+    assert load_dataset("there", root=tmp_path / "elsewhere").path == other_root
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ def test_names_of_imported_graphs(root: Path, write, tmp_path: Path) -> None:
         ("ok", {"num_nodes": -1}, "-1 nodes"),
     ],
 )
-def test_wrong_use(root: Path, write, name: str, options, says: str) -> None:
+def test_invalid_options_are_refused(root: Path, write, name: str, options, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         import_source(write("0 1\n"), name, **options)
 
 
-def test_sources_that_are_no_text(root: Path, write, make_npz, tmp_path: Path) -> None:
+def test_sources_other_than_text(root: Path, write, make_npz, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder; give an edge list"):
         import_source(tmp_path, "mine")
     with pytest.raises(UsageError, match="never loads; load it in Python"):
@@ -276,16 +276,16 @@ def test_sources_that_are_no_text(root: Path, write, make_npz, tmp_path: Path) -
     assert graph.indices.tolist() == load_dataset(str(npz)).indices.tolist()
 
 
-def test_a_folder_that_is_no_graph_is_left_alone(root: Path, write) -> None:
-    there = root / "imported" / "mine"
-    there.mkdir(parents=True)
-    (there / "precious").touch()
+def test_folder_without_a_graph_is_not_replaced(root: Path, write) -> None:
+    other_folder = root / "imported" / "mine"
+    other_folder.mkdir(parents=True)
+    (other_folder / "precious").touch()
     with pytest.raises(UsageError, match="is no stored graph"):
         import_source(write("0 1\n"), "mine", replace_graph=True)
-    assert (there / "precious").exists()
+    assert (other_folder / "precious").exists()
 
 
-def test_ctrl_c_goes_on_where_it_was(root: Path, write) -> None:
+def test_interrupted_import_resumes(root: Path, write) -> None:
     path = write("0 1\n1 0\n")
 
     def interrupt(step: str, done: int, total: int) -> None:
@@ -308,18 +308,18 @@ def test_ctrl_c_goes_on_where_it_was(root: Path, write) -> None:
     pairs=st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1),
     wide=st.booleans(),
 )
-def test_any_edges_come_back(tmp_path_factory, pairs, wide: bool) -> None:
+def test_edge_list_round_trip(tmp_path_factory, pairs, wide: bool) -> None:
     folder = tmp_path_factory.mktemp("any")
     pairs = pairs if wide else [(u % 50, v % 50) for u, v in pairs]
     path = folder / "e.tsv"
     path.write_text("source\ttarget\n" + "".join(f"{u}\t{v}\n" for u, v in pairs))
     graph = open_graph(import_source(path, "any", root=folder))
     ids = ids_of(graph)
-    back = [(u, v) if ids is None else (ids[u], ids[v]) for u, v in stored_edges(graph)]
-    assert sorted(back) == sorted(pairs)
+    read_back = [(u, v) if ids is None else (ids[u], ids[v]) for u, v in stored_edges(graph)]
+    assert sorted(read_back) == sorted(pairs)
 
 
-def test_pieces_do_not_matter(root: Path, write, monkeypatch) -> None:
+def test_edges_do_not_depend_on_the_block_size(root: Path, write, monkeypatch) -> None:
     path = write("% x\n" + "".join(f"{i % 17} {i % 5}\n" for i in range(100)))
     form = edges_module.sniff(path)
     whole = np.concatenate(list(edges_module.edge_pieces(path, form)))

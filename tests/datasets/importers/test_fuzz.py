@@ -1,7 +1,7 @@
-"""Random ``.npz`` and ``.pt`` files: the oracle's graph, or an error of gnnbench, and nothing else.
+"""Random ``.npz`` and ``.pt`` files give the oracle's graph or an error of gnnbench.
 
-``GNNBENCH_FUZZ_FILES`` sets the number of files of each container, ``GNNBENCH_FUZZ_SEED`` where
-they begin.
+``GNNBENCH_FUZZ_FILES`` sets the number of files per container, ``GNNBENCH_FUZZ_SEED`` the first
+seed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ COUNTS = [
     np.datetime64("2020-01-01"), 2**70,
 ]  # fmt: skip
 FORMS = ["edge_index", "src", "source", "row", "indptr", "csr", "csc", "coo", "adj", "adj_t"]
-ROWS = "sources"  # of matrices that do not say it
+ROWS = "sources"  # for matrices without a direction
 
 Edges = Counter[tuple[int, int, float]]
 
 
 class Case:
-    """The values of one random file, and the graph that they mean."""
+    """The values of one random file, and the expected graph."""
 
     def __init__(self, rng: np.random.Generator, tensors: bool) -> None:
         self.rng, self.values = rng, {}  # type: tuple[np.random.Generator, dict[str, Any]]
@@ -80,7 +80,7 @@ class Case:
                 values["weights"] = self.weights
 
     def matrix(self, matrix: sp.coo_matrix, layout: str) -> None:
-        """Keep duplicates and order: scipy's conversions would sum them."""
+        """Keeps duplicates and order, because scipy's conversions would sum them."""
         row, col, data, n = matrix.row, matrix.col, matrix.data, self.nodes
         main, minor = (row, col) if layout == "csr" else (col, row)
         order = np.argsort(main, kind="stable")
@@ -99,7 +99,7 @@ class Case:
                 ends = np.stack([row, col]).astype(np.int64)
                 if len(row) and self.rng.random() < 0.2:
                     ends[self.rng.integers(2), self.rng.integers(len(row))] = self.rng.choice(FAR)
-                found = torch.sparse_coo_tensor(ends, data, (n, n), check_invariants=False)
+                tensor = torch.sparse_coo_tensor(ends, data, (n, n), check_invariants=False)
             else:
                 parts = [indptr.astype(np.int64), minor[order].astype(np.int64)]
                 if self.rng.random() < 0.2:
@@ -107,8 +107,8 @@ class Case:
                     if len(broken):
                         broken[self.rng.integers(len(broken))] = self.rng.choice(FAR)
                 whole = *map(torch.tensor, parts), torch.tensor(data[order])
-                found = make[layout](*whole, size=(n, n), check_invariants=False)
-        self.values[self.form] = found
+                tensor = make[layout](*whole, size=(n, n), check_invariants=False)
+        self.values[self.form] = tensor
 
     def node_data(self) -> None:
         rng, n, values = self.rng, self.nodes, self.values
@@ -175,25 +175,25 @@ class Case:
         if value.ndim == 0 or value.dtype.kind not in "biufc":
             item = value.item() if value.ndim == 0 else list(map(str, value.reshape(-1)))
             return item if isinstance(item, int | float | complex | str | list) else str(item)
-        found = torch.from_numpy(np.array(value, value.dtype.newbyteorder("=")))
+        result = torch.from_numpy(np.array(value, value.dtype.newbyteorder("=")))
         choice = self.rng.integers(50)
         if choice == 0:
-            return found.to(TENSORS[self.rng.integers(len(TENSORS))])
+            return result.to(TENSORS[self.rng.integers(len(TENSORS))])
         if choice == 1:
-            return found.to("meta")
-        if choice == 2 and found.numel():
-            return found.reshape(-1)[:1].expand(found.shape)
-        if choice == 3 and found.numel():
-            return found.reshape(-1)[:1].expand(2, 2**40)
-        if choice == 4 and found.dtype.is_complex:
-            return found.conj()
-        if choice == 5 and found.dtype == torch.float32:
+            return result.to("meta")
+        if choice == 2 and result.numel():
+            return result.reshape(-1)[:1].expand(result.shape)
+        if choice == 3 and result.numel():
+            return result.reshape(-1)[:1].expand(2, 2**40)
+        if choice == 4 and result.dtype.is_complex:
+            return result.conj()
+        if choice == 5 and result.dtype == torch.float32:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return torch.quantize_per_tensor(found, 0.5, 0, torch.qint8)
+                return torch.quantize_per_tensor(result, 0.5, 0, torch.qint8)
         if choice == 6:
-            return found.t().contiguous().t() if found.ndim == 2 else found[::2]
-        return found
+            return result.t().contiguous().t() if result.ndim == 2 else result[::2]
+        return result
 
 
 def expected(values: dict[str, Any]) -> Edges | None:
@@ -204,10 +204,10 @@ def expected(values: dict[str, Any]) -> Edges | None:
     for key in ("adj", "adj_t"):
         if key in values and "edge_index" not in values:
             row, col, data = dense(values[key])
-            return summed(row, col, data, turned=key == "adj_t")
+            return summed(row, col, data, transposed=key == "adj_t")
     if "format" in values:
         row, col = ends(values, str(values["format"]))
-        return summed(row, col, numbers(values["data"]), turned=False)
+        return summed(row, col, numbers(values["data"]), transposed=False)
     if "edge_index" in values:
         src, dst = (list(map(int, end)) for end in values["edge_index"].tolist())
     elif "indptr" in values:
@@ -223,8 +223,8 @@ def expected(values: dict[str, Any]) -> Edges | None:
 def numbers(values: Any) -> list[float]:
     if str(values.dtype) in ("bool", "torch.bool"):
         return values.tolist()
-    found = values.double() if torch.is_tensor(values) else values
-    return [float(v) for v in found.tolist()]
+    doubles = values.double() if torch.is_tensor(values) else values
+    return [float(v) for v in doubles.tolist()]
 
 
 def ends(values: dict[str, Any], kind: str) -> tuple[list[int], list[int]]:
@@ -247,14 +247,14 @@ def dense(matrix: torch.Tensor) -> tuple[list[int], list[int], list[float]]:
     return row, col, numbers(matrix.values())
 
 
-def summed(row: list[int], col: list[int], data: list[float], turned: bool) -> Edges:
+def summed(row: list[int], col: list[int], data: list[float], transposed: bool) -> Edges:
     n = max([0, *row, *col]) + 1
     kind = bool if data and isinstance(data[0], bool) else float
     matrix = sp.coo_matrix((np.array(data, kind), (row, col)), shape=(n, n)).tocsr()
     matrix.eliminate_zeros()
-    found = matrix.tocoo()
-    first, second = (found.col, found.row) if turned else (found.row, found.col)
-    weights = map(float, found.data.astype(np.float32))
+    coo = matrix.tocoo()
+    first, second = (coo.col, coo.row) if transposed else (coo.row, coo.col)
+    weights = map(float, coo.data.astype(np.float32))
     return Counter(zip(first.tolist(), second.tolist(), weights, strict=True))
 
 
@@ -265,7 +265,7 @@ def stored_edges(graph: Any) -> Edges:
 
 
 def check(path: Path, folder: Path, values: dict[str, Any], form: str) -> bool:
-    """Whether the file was imported; the graph must be the oracle's then."""
+    """Import the file; return whether it was accepted. The graph must equal the oracle's."""
     needs = form in ("row", "indptr", "csr", "csc", "coo", "adj")
     try:
         graph = open_graph(import_source(path, "g", rows=ROWS if needs else "", root=folder))

@@ -1,4 +1,4 @@
-"""The ``.npz`` importer: what it accepts, what it draws, and every way a file can be wrong."""
+"""The ``.npz`` importer: accepted arrays, seeded defaults, and malformed files."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_weights(root: Path, make_npz, arrays) -> None:
             load_dataset(str(make_npz(name, weights=wrong)))
 
 
-def test_kind_is_found_out_where_it_is_not_stated(root: Path, make_npz) -> None:
+def test_kind_of_features_is_detected(root: Path, make_npz) -> None:
     dense = load_dataset(str(make_npz("a.npz", feat_kind=None)))
     assert dense.feature_dim == 3
     sparse = load_dataset(str(make_npz("b.npz", **{**CSR, "feat_kind": None, "feat_dim": None})))
     assert sparse.feature_dim == 7
 
 
-def test_missing_features_and_labels_are_seeded_and_said_so(root: Path, make_npz) -> None:
+def test_missing_features_and_labels_are_seeded(root: Path, make_npz) -> None:
     none = {"features": None, "feat_kind": np.array("none")}
     path = str(make_npz("a.npz", **none))
     first = load_dataset(path)
@@ -91,10 +91,10 @@ def test_missing_features_and_labels_are_seeded_and_said_so(root: Path, make_npz
         assert 0 <= int(graph.labels.min()) <= int(graph.labels.max()) < graph.num_classes
 
 
-def test_a_missing_split_is_drawn(root: Path, make_npz) -> None:
+def test_missing_split_is_random(root: Path, make_npz) -> None:
     labels = np.zeros(5, np.int16)
-    gone = {"train_idx": None, "val_idx": None, "test_idx": None, "labels": labels}
-    graph = load_dataset(str(make_npz(**gone)))
+    missing = {"train_idx": None, "val_idx": None, "test_idx": None, "labels": labels}
+    graph = load_dataset(str(make_npz(**missing)))
     assert graph.meta["split"] == "random 60/20/20, seed 0"
     parts = [graph.train_idx, graph.val_idx, graph.test_idx]
     assert [len(p) for p in parts] == [3, 1, 1]
@@ -148,7 +148,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("change", "says"), MALFORMED)
-def test_malformed_files(root: Path, make_npz, arrays, change, says: str) -> None:
+def test_malformed_npz_files_are_refused(root: Path, make_npz, arrays, change, says: str) -> None:
     path = make_npz(**change(arrays))
     with pytest.raises(DataError, match=says) as caught:
         prepare(str(path))
@@ -160,7 +160,7 @@ def test_malformed_files(root: Path, make_npz, arrays, change, says: str) -> Non
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, -1, -100])
-def test_truncated_files(root: Path, make_npz, keep: int) -> None:
+def test_truncated_npz_files_are_refused(root: Path, make_npz, keep: int) -> None:
     path = make_npz()
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(DataError, match=r"tiny.npz is truncated, damaged or not what it should"):
@@ -168,10 +168,8 @@ def test_truncated_files(root: Path, make_npz, keep: int) -> None:
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-def test_a_flipped_bit_is_refused_or_harmless(
-    root: Path, make_npz, arrays, compressed: bool
-) -> None:
-    """A harmless one hits a byte that carries no data (a date, a file mode)."""
+def test_flipped_bit_is_refused_or_harmless(root: Path, make_npz, arrays, compressed: bool) -> None:
+    """A bit is harmless in a byte without data (a date, a file mode)."""
     path = make_npz(compressed=compressed)
     good = path.read_bytes()
     rng = np.random.default_rng(5)
@@ -182,7 +180,7 @@ def test_a_flipped_bit_is_refused_or_harmless(
         path.write_bytes(bad)
         try:
             graph = load_dataset(str(path), root=root / str(position))
-        except (DataError, UsageError) as error:  # without 'rows' it is asked for
+        except (DataError, UsageError) as error:  # a damaged 'rows' is a usage error
             assert "\n" not in str(error)
             refused += 1
             continue
@@ -195,7 +193,7 @@ def test_a_flipped_bit_is_refused_or_harmless(
 
 @settings(max_examples=12)
 @given(data=st.data(), num_nodes=st.integers(1, 9), width=st.integers(1, 5))
-def test_any_graph_comes_back(data, num_nodes: int, width: int) -> None:
+def test_npz_round_trip(data, num_nodes: int, width: int) -> None:
     degrees = data.draw(hnp.arrays(np.int64, num_nodes, elements=st.integers(0, 6)))
     indptr = np.concatenate([[0], np.cumsum(degrees)])
     ids = st.integers(0, num_nodes - 1)

@@ -1,4 +1,4 @@
-"""Graphs of users' own: the keys of their files, which way they point, what is said of the rest."""
+"""Custom graphs: keys of their files, direction of edges, and notes on ignored arrays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from gnnbench.datasets.store.reader import open_graph
 
 @pytest.mark.parametrize("rows", ["sources", "targets"])
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_a_matrix_of_scipy_asks_which_way_it_points(
-    root: Path, tmp_path: Path, form: str, rows: str
-) -> None:
+def test_directed_scipy_matrix_needs_rows(root: Path, tmp_path: Path, form: str, rows: str) -> None:
     matrix = (OUT if rows == "sources" else OUT.T).asformat(form)
     sp.save_npz(tmp_path / "adj.npz", matrix)
     with pytest.raises(
@@ -39,14 +37,14 @@ def test_a_matrix_of_scipy_asks_which_way_it_points(
     assert graph.meta["notes"] == []
 
 
-def test_a_matrix_both_ways_does_not_ask(root: Path, tmp_path: Path) -> None:
+def test_symmetric_scipy_matrix_needs_no_rows(root: Path, tmp_path: Path) -> None:
     both = (OUT + OUT.T).tocsr()
     sp.save_npz(tmp_path / "both.npz", both)
     graph = load_dataset(str(tmp_path / "both.npz"))
     assert graph.indptr.tolist() == both.indptr.tolist()
     assert graph.weights is not None and graph.weights.tolist() == both.data.tolist()
     uneven = both.copy()
-    uneven.data[0] += 1  # of one direction: the weights point somewhere
+    uneven.data[0] += 1  # one direction only, so the weights are directed
     sp.save_npz(tmp_path / "uneven.npz", uneven)
     with pytest.raises(UsageError, match=r"directed graph"):
         graph_of(tmp_path / "uneven.npz")
@@ -58,7 +56,7 @@ def test_a_matrix_both_ways_does_not_ask(root: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_a_matrix_of_ones_has_no_weights(root: Path, tmp_path: Path) -> None:
+def test_matrix_of_ones_has_no_weights(root: Path, tmp_path: Path) -> None:
     ones = OUT.copy()
     ones.data[:] = 1
     sp.save_npz(tmp_path / "ones.npz", ones)
@@ -67,7 +65,7 @@ def test_a_matrix_of_ones_has_no_weights(root: Path, tmp_path: Path) -> None:
     assert graph.meta["notes"] == ["the matrix holds ones alone: edges have no weights"]
 
 
-def test_matrices_that_are_no_graph(root: Path, tmp_path: Path) -> None:
+def test_invalid_matrices_are_refused(root: Path, tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "wide.npz", sp.csr_matrix(np.ones((2, 3))))
     with pytest.raises(DataError, match=r"2 x 3, a graph's is square"):
         graph_of(tmp_path / "wide.npz")
@@ -84,7 +82,7 @@ def test_matrices_that_are_no_graph(root: Path, tmp_path: Path) -> None:
             graph_of(tmp_path / "far.npz", rows=rows)
 
 
-def test_rows_of_indptr(root: Path, tmp_path: Path) -> None:
+def test_rows_option_of_indptr(root: Path, tmp_path: Path) -> None:
     matrix = OUT.tocsr()
     parts = {"indptr": matrix.indptr, "indices": matrix.indices, "weights": matrix.data}
     np.savez(tmp_path / "asks.npz", **parts)
@@ -112,21 +110,23 @@ ENDS = [
 
 @pytest.mark.parametrize("ends", ENDS, ids=lambda ends: next(iter(ends)))
 @pytest.mark.parametrize("kind", ["npz", "pt"])
-def test_edges_and_nodes_by_their_names(root: Path, tmp_path: Path, ends, kind: str) -> None:
+def test_edges_and_nodes_by_array_names(root: Path, tmp_path: Path, ends, kind: str) -> None:
     arrays = {**ends, "x": X, "y": Y, **MASKS, "year": np.arange(4), "title": np.array("odd")}
     path = tmp_path / f"graph.{kind}"
     if kind == "npz":
         np.savez(path, **arrays)
     else:
-        held = {k: torch.tensor(v) if v.dtype.kind != "U" else v.item() for k, v in arrays.items()}
-        torch.save(held, path)
+        tensors = {
+            k: torch.tensor(v) if v.dtype.kind != "U" else v.item() for k, v in arrays.items()
+        }
+        torch.save(tensors, path)
     graph = load_dataset(path)
     right(graph)
     same_nodes(graph)
     assert graph.meta["notes"] == ["not kept: year"]
 
 
-def test_isolated_nodes_are_counted_by_what_nodes_have(root: Path, tmp_path: Path) -> None:
+def test_number_of_nodes_includes_isolated_nodes(root: Path, tmp_path: Path) -> None:
     edges = np.stack([SRC, DST])[:, :2]
     np.savez(tmp_path / "bare.npz", edge_index=edges)
     assert load_dataset(tmp_path / "bare.npz").num_nodes == 3
@@ -138,7 +138,7 @@ def test_isolated_nodes_are_counted_by_what_nodes_have(root: Path, tmp_path: Pat
     assert load_dataset(tmp_path / "bare.npy").num_nodes == 3
 
 
-def test_several_splits(root: Path, tmp_path: Path) -> None:
+def test_first_of_several_splits_is_used(root: Path, tmp_path: Path) -> None:
     masks = {k: np.stack([v, ~v], 1) for k, v in MASKS.items()}
     np.savez(tmp_path / "graph.npz", edge_index=np.stack([SRC, DST]), x=X, y=Y, **masks)
     graph = load_dataset(tmp_path / "graph.npz")
@@ -146,7 +146,7 @@ def test_several_splits(root: Path, tmp_path: Path) -> None:
     assert graph.meta["notes"] == ["the first of several splits"]
 
 
-def test_without_edges(root: Path, tmp_path: Path) -> None:
+def test_file_without_edges_is_refused(root: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X, y=Y)
     with pytest.raises(DataError, match=r"x.npz has no edges, but x, y: a graph has edge_index"):
         graph_of(tmp_path / "x.npz")
@@ -179,7 +179,7 @@ def test_files_of_torch(root: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"directed graph"):
         load_dataset(tmp_path / "adj.pt")
     right(graph_of(tmp_path / "adj.pt", rows="sources"))
-    torch.save({"adj_t": matrix.t().coalesce()}, tmp_path / "adj_t.pt")  # as PyG has it
+    torch.save({"adj_t": matrix.t().coalesce()}, tmp_path / "adj_t.pt")  # as in PyG
     right(load_dataset(tmp_path / "adj_t.pt"))
     torch.save({"model": torch.nn.Linear(1, 1)}, tmp_path / "model.pt")
     with pytest.raises(UsageError, match=r"pickled objects .* never loads"):
@@ -207,18 +207,18 @@ def test_files_of_dgl(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     same_nodes(graph)
     assert graph.meta["notes"] == ["not kept: edata age, ndata age"]
     dgl.save_graphs(str(path), [g, g])
-    whole = path.read_bytes()
+    two_graphs = path.read_bytes()
     # A shape that DGL allocates without a check: its reader aborts.
     shape = np.array([4, 2], np.int64).tobytes()
-    path.write_bytes(whole.replace(shape, np.array([2**60, 2], np.int64).tobytes(), 1))
+    path.write_bytes(two_graphs.replace(shape, np.array([2**60, 2], np.int64).tobytes(), 1))
     with pytest.raises(DataError, match=r"truncated or damaged \(DGL ends with SIG"):
         load_dataset(path)
-    # The reader survives the other files, so they need no process of their own, which imports DGL.
+    # The reader survives the other files, so they need no separate process that imports DGL.
     monkeypatch.setattr(formats, "_check_dgl_reader_survives", lambda path: None)
-    path.write_bytes(whole)
+    path.write_bytes(two_graphs)
     with pytest.raises(DataError, match=r"holds 2 graphs"):
         load_dataset(path)
-    path.write_bytes(whole[:64])
+    path.write_bytes(two_graphs[:64])
     with pytest.raises(DataError, match=r"truncated, damaged"):
         load_dataset(path)
     other = dgl.heterograph({("a", "to", "b"): ([0], [0])})
@@ -269,7 +269,7 @@ def test_features_labels_and_split_of_an_edge_list(
     assert "node_ids" not in graph.meta["arrays"]
 
 
-def test_features_that_scipy_saved(root: Path, tmp_path: Path, edges: Path) -> None:
+def test_sparse_scipy_features(root: Path, tmp_path: Path, edges: Path) -> None:
     sp.save_npz(tmp_path / "f.npz", sp.csr_matrix(X))
     assert np.array_equal(graph_of(edges, features=tmp_path / "f.npz").features, X)
 
@@ -294,7 +294,7 @@ def test_sparse_features_are_summed(root: Path, tmp_path: Path, edges: Path, for
     assert graph.features.tolist() == [[0, 3], [0, 0], [5, 0], [4, 0]]
 
 
-def test_given_files_go_before_what_the_graph_has(root: Path, tmp_path: Path) -> None:
+def test_given_files_override_arrays_of_the_graph(root: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", edge_index=np.stack([SRC, DST]), x=X + 1, y=Y, **MASKS)
     np.save(tmp_path / "x.npy", X)
     graph = graph_of(tmp_path / "g.npz", features=tmp_path / "x.npy")
@@ -302,7 +302,7 @@ def test_given_files_go_before_what_the_graph_has(root: Path, tmp_path: Path) ->
     assert graph.meta["notes"] == ["not kept: x"]
 
 
-def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
+def test_inconsistent_files_are_refused(root: Path, tmp_path: Path, edges: Path) -> None:
     np.save(tmp_path / "short.npy", X[:2])
     with pytest.raises(DataError, match=r"line 2 of .*edges.txt \('0 2'\) .* outside 0\.\.1"):
         graph_of(edges, features=tmp_path / "short.npy")
@@ -325,7 +325,7 @@ def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
         graph_of(edges, rows="sources")
 
 
-def test_ids_of_nodes_are_kept(root: Path, tmp_path: Path) -> None:
+def test_node_ids_are_kept(root: Path, tmp_path: Path) -> None:
     (tmp_path / "gaps.txt").write_text("10 30\n30 20\n")
     import_source(tmp_path / "gaps.txt", "gaps")
     for name in ("gaps", "gaps+sym"):
@@ -339,7 +339,9 @@ def test_ids_of_nodes_are_kept(root: Path, tmp_path: Path) -> None:
     assert "node ids" in lines and "node_ids" in lines
 
 
-def test_another_file_is_another_graph(root: Path, tmp_path: Path, edges: Path) -> None:
+def test_changed_file_under_the_same_name_is_refused(
+    root: Path, tmp_path: Path, edges: Path
+) -> None:
     np.save(tmp_path / "x.npy", X)
     first = import_source(edges, "mine", features=tmp_path / "x.npy")
     assert import_source(edges, "mine", features=tmp_path / "x.npy") == first
@@ -353,7 +355,7 @@ def saved(path: Path, value: object) -> Path:
     return path
 
 
-def test_nodes_of_a_file_of_pyg(root: Path, tmp_path: Path, edges: Path) -> None:
+def test_node_data_from_a_pyg_file(root: Path, tmp_path: Path, edges: Path) -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     data = Data(x=torch.tensor(X), y=torch.tensor(Y))
     file = saved(tmp_path / "NODES.PT", data)
@@ -362,7 +364,7 @@ def test_nodes_of_a_file_of_pyg(root: Path, tmp_path: Path, edges: Path) -> None
     assert torch.equal(graph.features, torch.tensor(X).float())
 
 
-def test_one_collated_graph_of_pyg(root: Path, tmp_path: Path) -> None:
+def test_single_collated_pyg_graph(root: Path, tmp_path: Path) -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), x=torch.ones(3, 2))
     one = {"x": torch.tensor([0, 3]), "edge_index": torch.tensor([0, 2])}
@@ -374,7 +376,7 @@ def test_one_collated_graph_of_pyg(root: Path, tmp_path: Path) -> None:
             import_source(saved(tmp_path / "two.pt", (data, slices)), "other")
 
 
-def test_a_model_of_torchscript(root: Path, tmp_path: Path) -> None:
+def test_torchscript_model_is_refused(root: Path, tmp_path: Path) -> None:
     torch.jit.script(torch.nn.Linear(2, 2)).save(str(tmp_path / "m.pt"))
     with pytest.raises(DataError, match="is a model of TorchScript"):
         import_source(tmp_path / "m.pt", "mine")

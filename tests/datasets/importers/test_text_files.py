@@ -1,5 +1,4 @@
-"""Texts of edges and nodes: comments, line ends, blank lines, exact numbers; pandas and NetworkX
-as oracles."""
+"""Text files of edges and nodes, compared with pandas and NetworkX."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def written(folder: Path, text: str | bytes, name: str = "e.txt") -> Path:
     return path
 
 
-UNDERSTOOD = {
+ACCEPTED = {
     "both comments": "# a\n% b\n0 1\n# c\n% d\n1 2\n",
     "another comment after an edge": "0 1\n% c\n1 2\n",
     "trailing comments": "0 1 # x\n1 2% y\n",
@@ -71,10 +70,10 @@ UNDERSTOOD = {
 }
 
 
-@pytest.mark.parametrize("text", UNDERSTOOD.values(), ids=UNDERSTOOD)
+@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
 @pytest.mark.parametrize("block", [1, 7, 1 << 24])
-def test_understood(tmp_path: Path, monkeypatch, text: str, block: int) -> None:
-    """Whatever the size of the blocks that a file is read in."""
+def test_text_files_that_are_accepted(tmp_path: Path, monkeypatch, text: str, block: int) -> None:
+    """The result does not depend on the read block's size."""
     if block > 7 or len(text) < 1000:  # small blocks of a large file take seconds
         monkeypatch.setattr(textfile, "_BLOCK_BYTES", block)
     assert parsed(written(tmp_path, text)) == [(0, 1), (1, 2)]
@@ -119,7 +118,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "says"), REFUSED)
-def test_refused(tmp_path: Path, text: str | bytes, says: str) -> None:
+def test_text_files_that_are_refused(tmp_path: Path, text: str | bytes, says: str) -> None:
     with pytest.raises(DataError, match=says) as caught:
         parsed(written(tmp_path, text))
     assert "\n" not in str(caught.value)
@@ -142,7 +141,7 @@ line = st.one_of(
 
 @settings(max_examples=25, deadline=None)
 @given(lines=st.lists(line, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]))
-def test_edges_are_those_of_networkx(tmp_path_factory, lines: list[str], end: str) -> None:
+def test_edges_equal_networkx(tmp_path_factory, lines: list[str], end: str) -> None:
     folder = tmp_path_factory.mktemp("lines")
     path = written(folder, end.join(["0 1", *lines]))
     plain = [text.split("%")[0].split("#")[0] for text in ["0 1", *lines]]
@@ -155,7 +154,7 @@ def test_edges_are_those_of_networkx(tmp_path_factory, lines: list[str], end: st
     rows=st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=8),
     separator=st.sampled_from([" ", "\t", ",", ";", ", "]),
 )
-def test_features_are_those_of_pandas(tmp_path_factory, rows, separator: str) -> None:
+def test_features_equal_pandas(tmp_path_factory, rows, separator: str) -> None:
     text = "\n".join(separator.join(map(repr, row)) for row in rows)
     path = written(tmp_path_factory.mktemp("x"), text, "x.txt")
     oracle = pd.read_csv(
@@ -168,8 +167,8 @@ def test_features_are_those_of_pandas(tmp_path_factory, rows, separator: str) ->
 @given(values=st.lists(st.integers(-1, 2**63 - 1), min_size=1, max_size=9))
 def test_labels_are_exact(tmp_path_factory, values: list[int]) -> None:
     path = written(tmp_path_factory.mktemp("y"), "\n".join(map(str, values)), "y.txt")
-    found = node_text(path, "labels")
-    assert found.dtype == np.int64 and found.tolist() == values
+    labels = node_text(path, "labels")
+    assert labels.dtype == np.int64 and labels.tolist() == values
 
 
 @pytest.mark.parametrize(
@@ -180,12 +179,12 @@ def test_labels_are_exact(tmp_path_factory, values: list[int]) -> None:
         ("features", "0 0\n \n1 1\n2 2\n3 3\n"),
     ],
 )
-def test_an_empty_line_between_nodes_is_refused(tmp_path: Path, role: str, text: str) -> None:
+def test_empty_line_between_nodes_is_refused(tmp_path: Path, role: str, text: str) -> None:
     with pytest.raises(DataError, match=r"line 2 of .* is empty, and line 3 is not"):
         node_text(written(tmp_path, text), role)
 
 
-def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
+def test_comments_and_trailing_empty_lines_are_no_nodes(tmp_path: Path) -> None:
     text = "# classes\n0 # first\n1\n% c\n-1\n\n\n"
     assert node_text(written(tmp_path, text), "labels").tolist() == [0, 1, -1]
     assert node_text(written(tmp_path, "\ufeff'train'\r\nval\r\n"), "split").tolist() == [
@@ -223,11 +222,11 @@ def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
 )
 def test_node_lines_that_are_refused(tmp_path: Path, role: str, text: str, says: str) -> None:
     with warnings.catch_warnings(), pytest.raises(DataError, match=says):
-        warnings.simplefilter("ignore")  # numpy's of a file without lines
+        warnings.simplefilter("ignore")  # numpy warns about empty files
         node_text(written(tmp_path, text), role)
 
 
-def test_a_row_too_few_or_too_many_is_refused(root: Path, tmp_path: Path) -> None:
+def test_missing_label_is_refused_and_extra_label_is_a_node(root: Path, tmp_path: Path) -> None:
     edges = written(tmp_path, "0 1\n1 2\n2 3\n3 0\n")
     for text in ("0\n1\n2\n", "0\n1\n2\n0\n1\n"):
         labels = written(tmp_path, text, "y.txt")
@@ -239,20 +238,22 @@ def test_a_row_too_few_or_too_many_is_refused(root: Path, tmp_path: Path) -> Non
             assert graph.num_nodes == 5 and graph.labels.tolist() == [0, 1, 2, 0, 1]
 
 
-def test_an_edge_list_leaves_room_on_the_disk(root: Path, tmp_path: Path, monkeypatch) -> None:
+def test_edge_list_is_refused_on_a_nearly_full_disk(
+    root: Path, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr(edges_module, "free_disk_bytes", lambda folder: 1 << 20)
     with pytest.raises(UsageError, match="nearly full after 0 edges"):
         import_source(written(tmp_path, "0 1\n"), "mine")
 
 
-def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch) -> None:
+def test_overlong_line_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(textfile, "_BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(textfile, "LINE_BYTES", 1 << 12)
     with pytest.raises(DataError, match="a line is longer"):
         parsed(written(tmp_path, "0 1\n" + "1" * 10_000 + "\n"))
 
 
-def test_a_first_row_that_counts_may_be_a_node(tmp_path: Path) -> None:
+def test_first_row_of_consecutive_numbers_may_be_a_node(tmp_path: Path) -> None:
     """A row 0, 1, 2 above whole numbers, or 0, 1 above any, is no header."""
     for text, rows in (
         ("0 1 2\n3 4 5\n", [[0, 1, 2], [3, 4, 5]]),
@@ -270,12 +271,12 @@ def test_a_first_row_that_counts_may_be_a_node(tmp_path: Path) -> None:
         ("4 3 2\n1 3 1\n4 2 1\n", "4 3 2"),
     ],
 )
-def test_a_first_line_of_counts_is_refused(root: Path, tmp_path: Path, text, first) -> None:
+def test_first_line_of_counts_is_refused(root: Path, tmp_path: Path, text, first) -> None:
     with pytest.raises(DataError, match=rf"\('{first}'\) tells how many nodes and edges"):
         import_source(written(tmp_path, text), "mine")
 
 
-def test_what_is_skipped_is_reported(root: Path, tmp_path: Path) -> None:
+def test_skipped_lines_are_reported(root: Path, tmp_path: Path) -> None:
     edges = written(tmp_path, "# a\n% b\n\n0 1 # c\n \n\n1 2\n2 0 # d")
     labels = written(tmp_path, "# classes\n0\n1 # x\n2\n\n", "y.txt")
     split = written(tmp_path, "train\nval # y\ntest\n", "s.txt")
@@ -288,7 +289,7 @@ def test_what_is_skipped_is_reported(root: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_columns_that_are_left_out_are_named(root: Path, tmp_path: Path) -> None:
+def test_ignored_columns_are_named(root: Path, tmp_path: Path) -> None:
     for text, left in (
         (",source,target\n0,5,7\n1,7,9\n", "not kept: column 1 "),  # pandas' index
         ("0,5,7\n1,7,9\n2,9,5\n", "not kept: weights in column 3 "),
@@ -314,8 +315,8 @@ def test_splits_that_are_refused(root: Path, tmp_path: Path, arrays, says: str) 
         import_source(written(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz")
 
 
-def test_what_given_files_have_beside_is_reported(root: Path, tmp_path: Path) -> None:
-    """Nodes in two parts of a split, other arrays, labels that are all -1; an empty list is one."""
+def test_ignored_content_of_given_files_is_reported(root: Path, tmp_path: Path) -> None:
+    """Nodes in two parts of a split, other arrays, labels that are all -1, an empty part."""
     parts = {"train": np.array([0, 1]), "val": np.array([1]), "test": np.array([])}
     np.savez(tmp_path / "s.npz", **parts, unlabelled=np.array([2, 0]))
     np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.zeros(3), num_nodes=np.array([3]))
@@ -334,7 +335,7 @@ def test_what_given_files_have_beside_is_reported(root: Path, tmp_path: Path) ->
     ]
 
 
-def test_features_that_are_not_finite_name_their_file(root: Path, tmp_path: Path) -> None:
+def test_non_finite_features_are_refused(root: Path, tmp_path: Path) -> None:
     features = written(tmp_path, "1 2\n3 nan\n4 5\n", "x.txt")
     with pytest.raises(DataError, match=r"'features' in .*x.txt has nan for node 1, in column 1"):
         import_source(written(tmp_path, "0 1\n1 2\n"), "mine", features=features)

@@ -1,4 +1,4 @@
-"""Building CSC: by hand, and against sets and multisets of pairs."""
+"""Building CSC, compared with hand-written results and multisets of pairs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pairs(indptr: np.ndarray, indices: np.ndarray) -> Counter:
     return Counter(zip(indices.tolist(), dst.tolist(), strict=True))
 
 
-def test_made_symmetric_by_hand() -> None:
+def test_symmetric_csc_of_a_small_graph() -> None:
     # 1 -> 0, 0 -> 1, 2 -> 1 twice, 3 -> 3, 4 isolated
     indptr, indices = build([1, 0, 2, 2, 3], [0, 1, 1, 1, 3], 5, merge=True, both=True)
     assert indptr.tolist() == [0, 1, 3, 4, 5, 5]
@@ -54,7 +54,7 @@ EDGES = st.integers(1, 12).flatmap(
 
 
 @given(EDGES, st.booleans(), st.booleans(), st.integers(1, 20))
-def test_against_pairs(graph, merge: bool, both: bool, per_pass: int) -> None:
+def test_csc_equals_multiset_of_pairs(graph, merge: bool, both: bool, per_pass: int) -> None:
     num_nodes, edges = graph
     src, dst = zip(*edges, strict=True) if edges else ((), ())
     expected = Counter(edges)
@@ -82,14 +82,16 @@ def test_is_symmetric_means_equal_to_its_reverse(graph) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 100])
-def test_edges_of_a_csc_in_pieces(monkeypatch: pytest.MonkeyPatch, arrays, step: int) -> None:
+def test_csc_edges_do_not_depend_on_the_chunk_size(
+    monkeypatch: pytest.MonkeyPatch, arrays, step: int
+) -> None:
     monkeypatch.setattr(csc, "_EDGES_PER_CHUNK", step)
-    found = [
+    edges = [
         (int(u), int(v))
         for src, dst in csc.csc_edges(arrays["indptr"], arrays["indices"])()
         for u, v in zip(src, dst, strict=True)
     ]
-    assert found == [(1, 0), (2, 0), (1, 1), (4, 1), (4, 1), (0, 2), (3, 4)]
+    assert edges == [(1, 0), (2, 0), (1, 1), (4, 1), (4, 1), (0, 2), (3, 4)]
 
 
 def test_ids_are_int32_wherever_they_fit() -> None:

@@ -1,4 +1,4 @@
-"""The store: what is written comes back, damage is found, nothing half-done gets a name."""
+"""The store: round trips, detection of damage, and atomic writes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_int64_ids_stay_int64(tmp_path: Path, arrays) -> None:
     assert graph.indices.tolist() == arrays["indices"].tolist()
 
 
-def test_a_graph_without_edges_and_with_empty_splits(tmp_path: Path, arrays) -> None:
+def test_graph_without_edges_and_with_empty_splits(tmp_path: Path, arrays) -> None:
     arrays["indptr"] = np.zeros(6, np.int64)
     arrays["indices"] = np.empty(0, np.int32)
     arrays["val_idx"] = arrays["test_idx"] = np.empty(0, np.int64)
@@ -66,7 +66,7 @@ def test_a_graph_without_edges_and_with_empty_splits(tmp_path: Path, arrays) -> 
     assert verify(path).ok
 
 
-def test_features_in_pieces_and_splits_in_any_order(tmp_path: Path, arrays) -> None:
+def test_features_in_chunks_and_unsorted_splits(tmp_path: Path, arrays) -> None:
     whole = arrays.pop("features")
     arrays["train_idx"] = np.array([4, 0, 2])
     path = write_graph(
@@ -82,13 +82,13 @@ def test_features_in_pieces_and_splits_in_any_order(tmp_path: Path, arrays) -> N
     assert graph.train_idx.tolist() == [0, 2, 4]
 
 
-def test_writing_to_an_opened_tensor_leaves_the_file_alone(stored: Path) -> None:
+def test_write_to_an_opened_tensor_does_not_change_the_file(stored: Path) -> None:
     open_graph(stored).features[:] = 0
     assert verify(stored).ok
 
 
 @pytest.mark.parametrize("file", ["meta.json", *(f"{key}.bin" for key in KEYS)])
-def test_verify_names_every_flipped_byte(stored: Path, file: str) -> None:
+def test_verify_detects_every_flipped_byte(stored: Path, file: str) -> None:
     assert verify(stored).ok
     path = stored / file
     good = path.read_bytes()
@@ -106,15 +106,15 @@ def test_verify_names_every_flipped_byte(stored: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize("file", ["meta.json", *(f"{key}.bin" for key in KEYS)])
-@pytest.mark.parametrize("how", ["shorter", "longer", "gone"])
+@pytest.mark.parametrize("how", ["shorter", "longer", "missing"])
 def test_open_refuses_files_of_the_wrong_length(stored: Path, file: str, how: str) -> None:
     path = stored / file
     raw = path.read_bytes()
-    if how == "gone":
+    if how == "missing":
         path.unlink()
     else:
         path.write_bytes(raw[:-1] if how == "shorter" else raw + b"\0")
-    expected = NoGraphError if file == "meta.json" and how == "gone" else DataError
+    expected = NoGraphError if file == "meta.json" and how == "missing" else DataError
     with pytest.raises(expected, match=r"prepare") as caught:
         open_graph(stored)
     assert type(caught.value) is expected
@@ -127,7 +127,7 @@ def test_open_refuses_files_of_the_wrong_length(stored: Path, file: str, how: st
 
 
 @pytest.mark.parametrize("key", ["indptr", "indices", "labels", "train_idx"])
-def test_open_refuses_indices_that_leave_their_array(stored: Path, key: str) -> None:
+def test_open_refuses_indices_out_of_range(stored: Path, key: str) -> None:
     path = stored / f"{key}.bin"
     raw = bytearray(path.read_bytes())
     raw[10] ^= 0x40
@@ -136,7 +136,7 @@ def test_open_refuses_indices_that_leave_their_array(stored: Path, key: str) -> 
         open_graph(stored)
 
 
-def test_nothing_is_unpickled(stored: Path, tmp_path: Path) -> None:
+def test_meta_file_is_never_unpickled(stored: Path, tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self):
             return (Path.touch, (tmp_path / "sprung",))
@@ -155,20 +155,22 @@ def test_another_format_version_is_refused(stored: Path) -> None:
         open_graph(stored)
 
 
-def test_no_graph_is_missing(tmp_path: Path) -> None:
+def test_folder_without_a_graph_is_missing(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(MissingError, match="gnnbench data prepare"):
             open_graph(path)
 
 
-def test_an_unwritable_folder(tmp_path: Path, arrays) -> None:
+def test_unwritable_folder_is_a_usage_error(tmp_path: Path, arrays) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot write below .*GNNBENCH_DATA") as caught:
         write_graph(tmp_path / "file" / "graph", name="g", num_classes=3, **arrays)
     assert caught.value.exit_code == 2
 
 
-def test_a_full_disk(tmp_path: Path, arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_a_usage_error(
+    tmp_path: Path, arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=50))
     with pytest.raises(UsageError, match=r"the disk of .* is full; free some space"):
@@ -176,7 +178,7 @@ def test_a_full_disk(tmp_path: Path, arrays, monkeypatch: pytest.MonkeyPatch) ->
     assert [p.name for p in tmp_path.iterdir()] == [".graph.lock"]
 
 
-def test_a_disk_that_fills_up_while_writing(
+def test_disk_that_fills_up_while_writing(
     tmp_path: Path, arrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: int) -> None:
@@ -189,7 +191,7 @@ def test_a_disk_that_fills_up_while_writing(
 
 
 def write_all(out: GraphWriter, arrays, stop_at: str | None = None) -> list[str]:
-    """Write every array; returns the names that were really produced."""
+    """Write every array; return the names whose pieces were consumed."""
     produced = []
 
     def pieces(key: str):
@@ -207,7 +209,7 @@ def write_all(out: GraphWriter, arrays, stop_at: str | None = None) -> list[str]
 
 
 @pytest.mark.parametrize("stop_at", KEYS)
-def test_interrupt_leaves_no_graph_and_the_next_call_goes_on(
+def test_interrupted_write_leaves_no_graph_and_resumes(
     tmp_path: Path, arrays, stop_at: str
 ) -> None:
     final = tmp_path / "graph"
@@ -222,7 +224,7 @@ def test_interrupt_leaves_no_graph_and_the_next_call_goes_on(
     assert not out.folder.exists()
 
 
-def test_another_fingerprint_or_damage_starts_anew(tmp_path: Path, arrays) -> None:
+def test_changed_fingerprint_or_damage_restarts_the_write(tmp_path: Path, arrays) -> None:
     final = tmp_path / "graph"
     for change in ("fingerprint", "damage", "state"):
         with pytest.raises(KeyboardInterrupt), GraphWriter(final, {"seed": 1}) as out:
@@ -238,7 +240,7 @@ def test_another_fingerprint_or_damage_starts_anew(tmp_path: Path, arrays) -> No
         assert verify(final).ok
 
 
-def test_an_error_leaves_nothing(tmp_path: Path, arrays) -> None:
+def test_error_leaves_no_files(tmp_path: Path, arrays) -> None:
     final = tmp_path / "graph"
     with pytest.raises(RuntimeError), GraphWriter(final, {}) as out:
         out.write("indptr", "int64", (6,), [arrays["indptr"]])
@@ -246,7 +248,7 @@ def test_an_error_leaves_nothing(tmp_path: Path, arrays) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_new_graph_takes_the_place_of_an_old_one(tmp_path: Path, arrays) -> None:
+def test_new_graph_replaces_an_old_one(tmp_path: Path, arrays) -> None:
     path = write_graph(tmp_path / "g", name="old", num_classes=3, **arrays)
     old = open_graph(path)
     write_graph(tmp_path / "g", name="new", num_classes=3, **arrays)
@@ -280,13 +282,13 @@ def test_scratch_arrays_are_removed(tmp_path: Path, arrays) -> None:
         ("float32", (1,), np.array([1.0]), "no array 'indices' of type float32"),
     ],
 )
-def test_pieces_that_do_not_fit(tmp_path: Path, dtype, shape, piece, says: str) -> None:
+def test_invalid_pieces_are_refused(tmp_path: Path, dtype, shape, piece, says: str) -> None:
     with pytest.raises(DataError, match=says), GraphWriter(tmp_path / "g", {}) as out:
         out.write("indices", dtype, shape, [piece])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_array_is_named(tmp_path: Path, arrays) -> None:
+def test_missing_array_is_named(tmp_path: Path, arrays) -> None:
     with pytest.raises(DataError, match="nothing was given for indices"):  # noqa: SIM117
         with GraphWriter(tmp_path / "g", {}) as out:
             out.write("indptr", "int64", (6,), [arrays["indptr"]])
@@ -295,7 +297,7 @@ def test_a_missing_array_is_named(tmp_path: Path, arrays) -> None:
             out.finish(name="g", num_classes=3)
 
 
-def test_the_lock_keeps_a_second_process_waiting(tmp_path: Path) -> None:
+def test_lock_blocks_a_second_process(tmp_path: Path) -> None:
     import subprocess
     import sys
 
@@ -319,7 +321,7 @@ def test_the_lock_keeps_a_second_process_waiting(tmp_path: Path) -> None:
     assert rest == "in\n"
 
 
-def test_a_graph_is_sent_as_its_folder_and_mapped_again(stored: Path) -> None:
+def test_pickled_graph_is_mapped_from_its_folder(stored: Path) -> None:
     graph = open_graph(stored)
     text = pickle.dumps(graph)
     assert len(text) < 10_000
@@ -329,19 +331,19 @@ def test_a_graph_is_sent_as_its_folder_and_mapped_again(stored: Path) -> None:
         assert torch.equal(getattr(again, key), getattr(graph, key)), key
 
 
-def test_arrays_that_are_held_are_mapped_where_they_are_held(stored: Path) -> None:
+def test_pickled_graph_maps_shared_arrays(stored: Path) -> None:
     descriptor = shared_memory.share_file(layout.file_of(stored, "features"))
-    held = {"features": shared_memory.address_of(descriptor)}
-    text = pickle.dumps(Graph.mapped(stored, layout.read_meta(stored), held))
+    shared_arrays = {"features": shared_memory.address_of(descriptor)}
+    text = pickle.dumps(Graph.mapped(stored, layout.read_meta(stored), shared_arrays))
     again = pickle.loads(text)
-    assert again.shared == held and region_of(again.features) is not None
+    assert again.shared == shared_arrays and region_of(again.features) is not None
     assert torch.equal(again.features, open_graph(stored).features)
     os.close(descriptor)
     with pytest.raises(OSError):
         pickle.loads(text)
 
 
-def test_a_graph_that_another_took_the_place_of_is_not_sent(stored: Path, arrays) -> None:
+def test_pickled_graph_of_a_replaced_folder_is_refused(stored: Path, arrays) -> None:
     text = pickle.dumps(open_graph(stored))
     shutil.rmtree(stored)
     with pytest.raises(MissingError):
@@ -352,7 +354,7 @@ def test_a_graph_that_another_took_the_place_of_is_not_sent(stored: Path, arrays
         pickle.loads(text)
 
 
-def test_a_graph_in_memory_is_sent_whole(small_graph) -> None:
+def test_pickled_graph_in_memory_contains_its_arrays(small_graph) -> None:
     again = pickle.loads(pickle.dumps(small_graph))
     assert again.path is None
     assert torch.equal(again.indices, small_graph.indices)
