@@ -16,7 +16,6 @@ from gnnbench.config.experiment import Experiment, MeasureLimits
 from gnnbench.config.merge import merge, subtable
 from gnnbench.core import names, registry
 from gnnbench.core.errors import UsageError
-from gnnbench.core.option import Option
 from gnnbench.core.toml_value import parse_value
 from gnnbench.models.kinds import MODELS
 
@@ -43,7 +42,8 @@ class Overrides:
     every_system: bool = False
 
 
-Known = Callable[[str, Mapping[str, object]], Collection[str]]
+# Of a system with the stages that are set for it: words among the legal values, by path.
+Known = Callable[[str, Mapping[str, object]], Mapping[str, Collection[str]]]
 
 
 def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -> Overrides:
@@ -187,26 +187,22 @@ def _option(
     given = subtable(subtable(raw, "systems"), system)
     # Of the stages that axes vary any may know the path: it goes to those that do (``grid``).
     axes = {**varied, **subtable(raw, "axes")}
-    paths: dict[str, Option | None] = {}
+    paths: dict[str, Collection[str]] = {}
     for stages in _stages_varied(axes, system, path):
-        known_paths = known(system, {**given, **stages})
-        paths |= known_paths if isinstance(known_paths, Mapping) else dict.fromkeys(known_paths)
+        paths |= known(system, {**given, **stages})
     if path not in paths:
         hint = _meant(path, system, given, known)
         raise UsageError(f"system '{system}' has no setting '{path}'; {hint}")
-    spelled = partial(_option_spelling, paths[path])
+    spelled = partial(_word_spelling, words=paths[path])
     if isinstance(value, list) or f"{system}.{path}" in varied:
         values = value if isinstance(value, list) else [value]
         return {"axes": {f"{system}.{path}": [spelled(one) for one in values]}}
     return {"systems": {system: {path: spelled(value)}}}
 
 
-def _option_spelling(option: Option | None, value: JsonValue) -> JsonValue:
-    """A word among an option's choices as it is known, however it is capitalised."""
-    choices = getattr(option, "choices", None)
-    if not isinstance(value, str) or not isinstance(choices, Collection):
-        return value
-    return names.known_spelling(value, [one for one in choices if isinstance(one, str)])
+def _word_spelling(value: JsonValue, words: Collection[str]) -> JsonValue:
+    """One of an option's words as it is known, however it is capitalised."""
+    return names.known_spelling(value, words) if isinstance(value, str) else value
 
 
 def _spelled_label(label: JsonValue) -> JsonValue:

@@ -44,6 +44,12 @@ class Option(Generic[T]):
     words: str = ""
     added: bool = False
 
+    @property
+    def choice_words(self) -> list[str]:
+        """The words among the legal values."""
+        choices = self.choices if isinstance(self.choices, Collection) else ()
+        return [choice for choice in choices if isinstance(choice, str)]
+
     def check(self, owner: str, value: object) -> object:
         """Return a legal ``value``; ``true`` is not 1. Raises ``UsageError``."""
         if self.choices is None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -103,7 +104,7 @@ GPU_DESIGNS = frozenset(
 )
 RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
 
-_changed_by_plugins: dict[str, str | None] = {}  # values before, None: the variable was not set
+_import_plugins = True
 
 
 def extra_variable(kind: str) -> str:
@@ -210,25 +211,41 @@ def known(kind: str) -> list[str]:
     return list(entries(kind))
 
 
+def plugins() -> list[str]:
+    """Names of all plug-ins, of every kind."""
+    return sorted({name for kind in KINDS for name in entries(kind) if name not in OURS[kind]})
+
+
+def has_plugin(system: str, stages: Mapping[str, object]) -> bool:
+    """Whether a system or one of its ``stages`` (kind -> name, or a stage's plain values) is a
+    plug-in.
+    """
+    named = [(SYSTEM, system)]
+    for kind in KINDS:
+        stage = stages.get(kind)
+        name = stage.get("name") if isinstance(stage, Mapping) else stage
+        named.append((kind, str(name)))
+    return any(name in entries(kind) and name not in OURS[kind] for kind, name in named)
+
+
+@contextmanager
+def without_plugins() -> Iterator[None]:
+    """Make ``load`` raise ``RuntimeError`` for a plug-in within the block."""
+    global _import_plugins
+    before, _import_plugins = _import_plugins, False
+    try:
+        yield
+    finally:
+        _import_plugins = before
+
+
 def load(kind: str, name: str) -> object:
     """Load the object of a name. Raises ``UsageError`` for an unknown one and suggests the nearest.
 
     Exceptions from importing a third-party module propagate.
     """
     names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
-    before = dict(os.environ)
+    if not _import_plugins and name not in OURS[kind]:
+        raise RuntimeError(f"the {kind} '{name}' is a plug-in, which this process must not import")
     registered: object = entries(kind)[name].load()
-    if name not in OURS[kind]:
-        for variable in before.keys() | os.environ.keys():
-            if os.environ.get(variable) != before.get(variable):
-                _changed_by_plugins.setdefault(variable, before.get(variable))
     return registered
-
-
-def environment_without_plugins() -> dict[str, str]:
-    """The environment variables of this process, less the changes by imports of plug-ins.
-
-    The workers of both sides get these, so that a plug-in cannot slow the other side down.
-    """
-    variables = os.environ | {k: v for k, v in _changed_by_plugins.items() if v is not None}
-    return {k: v for k, v in variables.items() if _changed_by_plugins.get(k, v) is not None}

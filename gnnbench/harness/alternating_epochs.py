@@ -12,7 +12,7 @@ from gnnbench.core.batch_choice import BatchChoice, copied_batches
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
-from gnnbench.harness.environment import feature_store
+from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.journal import Record
 from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
@@ -192,6 +192,5 @@ def draw_epoch_number(context: TrialContext, round_number: int, warmup: bool) ->
 
 def foresee(context: TrialContext, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
     """Give the next epoch's number to an oracle's store, before the clock runs."""
-    features = feature_store(cell)
-    if features is not None and features.foresees:
+    if cell_facts(cell).foresees:
         context.attempt(cell, partial(worker.call, FORESEE, epoch=epoch))

@@ -1,19 +1,21 @@
-"""Whether systems can run in this process's environment.
+"""What the plan asks about systems, answered by this process.
 
-The plan calls this module here and in workers of other environments, so it runs on Python 3.10 with
+The plan asks the runner's process about built-in systems, the helper process about plug-ins
+(``plugin_process``), and workers about other environments. So this module runs on Python 3.10 with
 numpy and torch alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, Until
-from gnnbench.core.errors import GnnbenchError
+from gnnbench.core.errors import GnnbenchError, MissingError, UnsupportedError
 from gnnbench.harness.failures import Failure, host_memory
 from gnnbench.systems.runtime.find import Named, NotASystemError, Resolved, find
 from gnnbench.systems.runtime.recipe import Recipe, from_plain
@@ -25,6 +27,31 @@ class Availability:
 
     failure: Failure | None = None
     stand_in: str = ""
+
+
+@dataclass(frozen=True)
+class SystemFacts:
+    """Whether a system is a recipe, whether its worker opens the dataset, and the sampling methods
+    of a recipe by device.
+
+    The defaults are those of a system that cannot be inspected.
+    """
+
+    composed: bool = False
+    needs_graph: bool = True
+    methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CellFacts:
+    """Arrays that workers of a cell share in memory, and how its feature store is driven.
+
+    ``traced``: its policy is profiled; ``foresees``: it gets the number of the next epoch.
+    """
+
+    shared: tuple[str, ...] = ()
+    traced: bool = False
+    foresees: bool = False
 
 
 def system(name: str) -> Named | Failure:
@@ -68,6 +95,41 @@ def resolve(name: str, given: Mapping[str, object], device: str, until: Until) -
     if isinstance(named, Failure):
         return Resolved({"system": name, **given})  # nobody knows what it is
     return named.resolved(given, device, until)
+
+
+def options(name: str, given: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the words among the legal values of a system's options, by path.
+
+    ``given`` may name other stages. Raises ``MissingError``.
+    """
+    named = system(name)
+    if isinstance(named, Failure):
+        raise MissingError(named.reason)
+    return {path: option.choice_words for path, option in named.options(given).items()}
+
+
+def facts(name: str) -> SystemFacts:
+    """Return facts of a registered system."""
+    named = system(name)
+    if isinstance(named, Failure):
+        return SystemFacts()
+    methods: dict[str, Sequence[str]] = {}
+    if isinstance(named.definition, Recipe):
+        for device in ("cpu", "cuda"):
+            with suppress(UnsupportedError):
+                methods[device] = list(named.definition.sampler.picks_on(device))
+    return SystemFacts(named.composed, named.needs_graph, methods)
+
+
+def cell_facts(cell: Cell) -> CellFacts:
+    """Return facts of a cell's stages."""
+    named = system(cell.system)
+    if isinstance(named, Failure):
+        return CellFacts()
+    store = named.store(cell)
+    return CellFacts(
+        named.shared(cell), store is not None and store.traced, store is not None and store.foresees
+    )
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,7 @@ from gnnbench.core import names, registry
 from gnnbench.core.cell import phases
 from gnnbench.core.errors import CellsFailedError, UsageError
 from gnnbench.core.files import plain, write_text
-from gnnbench.harness import available, campaign, environment
+from gnnbench.harness import campaign, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.pairing import MOST_DOUBTED, Observer
 from gnnbench.harness.plan import Pair, Plan
@@ -97,10 +97,10 @@ def make_request(wish: Wish, out: Path) -> Request:
         )
     raw["measure"] = {**subtable(raw, "measure"), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base, *others = grid.expand(resolved, available.resolve, known=environment.known_paths).cells
+    base, *others = grid.expand(resolved, environment.resolve, known=environment.known_paths).cells
     if others:
         raise UsageError(f"a calibration is of one cell, and {1 + len(others)} are named; give one")
-    failure = available.state(base).failure or environment.dataset_state(base.dataset)
+    failure = environment.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)
     a, b = (replace(base, replica=side) for side in (0, 1))

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from gnnbench.config.experiment import Experiment
+from gnnbench.core import registry
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import (
     EXIT_CELLS_FAILED,
@@ -23,7 +24,7 @@ from gnnbench.core.units import binary, taking
 from gnnbench.datasets.paths import data_root
 from gnnbench.datasets.store.disk import free_disk_bytes
 from gnnbench.harness import folder as folders
-from gnnbench.harness.environment import needs_graph
+from gnnbench.harness.environment import facts
 from gnnbench.harness.estimate import preparations
 from gnnbench.harness.failures import FAILED
 from gnnbench.harness.idle_wait import IdleWait, limit_s
@@ -89,7 +90,7 @@ def run(
     """
     if request.resume and not request.out.is_dir():
         raise folders.nothing_there(request.out, request.experiment)
-    with folders.locked(request.out):
+    with folders.locked(request.out), registry.without_plugins():
         try:
             if shared_cache is not None:
                 return _run_locked(request, observer, shared_cache)
@@ -272,7 +273,7 @@ def _prepare(
     Raises ``UsageError`` if the disk has no space for all of them.
     """
     _check_disk(plan, observer)
-    able = [p for p in pairs if needs_graph(p.system.system)]
+    able = [p for p in pairs if facts(p.system.system).needs_graph]
     for dataset in dict.fromkeys(p.system.dataset for p in able):
         cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
         observer.step(f"{dataset}: preparing", 0.0)

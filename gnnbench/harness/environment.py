@@ -1,40 +1,67 @@
-"""Queries of the plan about this machine: systems, their options, datasets, models."""
+"""Queries of the plan about this machine: systems, their options, datasets, models.
+
+Questions about plug-ins are answered by another process (``plugin_process``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 
 from gnnbench.analysis.labels import parse_label
 from gnnbench.core import names, registry
-from gnnbench.core.cell import Cell, flat
-from gnnbench.core.errors import (
-    DataError,
-    HostMemoryError,
-    MissingError,
-    UnsupportedError,
-    UsageError,
-)
-from gnnbench.features.spec import StoreSpec
-from gnnbench.harness.available import resolve, system
+from gnnbench.core.cell import Cell, Until, flat
+from gnnbench.core.errors import DataError, HostMemoryError, UsageError
+from gnnbench.harness import available
+from gnnbench.harness.available import Availability, CellFacts, SystemFacts
 from gnnbench.harness.failures import Failure
+from gnnbench.harness.plugin_process import ask
 from gnnbench.models.kinds import MODELS
-from gnnbench.systems.runtime.find import Named
-from gnnbench.systems.runtime.recipe import Recipe
+from gnnbench.systems.runtime.find import Resolved
 
 
-def known_paths(name: str, given: Mapping[str, object]) -> Collection[str]:
-    """Return the options of a system with the stages in ``given``.
+def resolve(name: str, given: Mapping[str, object], device: str, until: Until) -> Resolved:
+    """Return the resolved settings of a system in a cell. Raises ``UsageError``."""
+    if registry.has_plugin(name, given):
+        return ask(
+            Resolved, "resolve", name=name, given=dict(given), device=device, until=until.word
+        )
+    return available.resolve(name, given, device, until)
+
+
+def state(cell: Cell) -> Availability:
+    """Return whether a cell can run on this machine."""
+    if registry.has_plugin(cell.system, cell.recipe):
+        return ask(Availability, "state", cell=asdict(cell))
+    return available.state(cell)
+
+
+def facts(name: str) -> SystemFacts:
+    """Return facts of a system."""
+    if registry.has_plugin(name, {}):
+        return ask(SystemFacts, "facts", name=name)
+    return available.facts(name)
+
+
+def cell_facts(cell: Cell) -> CellFacts:
+    """Return facts of a cell's stages."""
+    if registry.has_plugin(cell.system, cell.recipe):
+        return ask(CellFacts, "cell_facts", cell=asdict(cell))
+    return available.cell_facts(cell)
+
+
+def known_paths(name: str, given: Mapping[str, object]) -> Mapping[str, Collection[str]]:
+    """Return the words among the legal values of a system's options, by path.
+
+    ``given`` may name other stages.
 
     Raises ``UsageError`` for an unknown system, ``MissingError`` if no environment can answer.
     """
     check_names([name], [])
-    named = system(name)
-    if isinstance(named, Failure):
-        raise MissingError(named.reason)
-    return named.options(given)
+    if registry.has_plugin(name, given):
+        return ask(dict[str, list[str]], "options", name=name, given=dict(given))
+    return available.options(name, given)
 
 
 def stand_in(cell: Cell, name: str) -> Cell:
@@ -64,26 +91,6 @@ def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
     resolved = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
     made = replace(cell, system=name, recipe=resolved.recipe, composed=resolved.composed)
     return made, Failure("unsupported", resolved.unsupported) if resolved.unsupported else None
-
-
-def needs_graph(name: str) -> bool:
-    """Whether a worker of this system opens the dataset."""
-    named = system(name)
-    return isinstance(named, Failure) or named.needs_graph
-
-
-def shared_arrays(cell: Cell) -> tuple[str, ...]:
-    """Return the arrays of the graph that a run keeps in shared memory for all workers of the
-    cell.
-    """
-    named = system(cell.system)
-    return () if isinstance(named, Failure) else named.shared(cell)
-
-
-def feature_store(cell: Cell) -> StoreSpec | None:
-    """Return the feature store of a cell; None if it has none, or if it is unknown."""
-    named = system(cell.system)
-    return None if isinstance(named, Failure) else named.store(cell)
 
 
 @lru_cache(maxsize=64)
@@ -117,7 +124,7 @@ def check_names(
     """
     for name in systems:
         names.check("system", name, [*registry.known(registry.SYSTEM), *more])
-    if models and any(isinstance(f := system(s), Named) and f.composed for s in systems):
+    if models and any(facts(name).composed for name in systems):
         for model in models:
             names.check("model", model, MODELS)
 
@@ -129,12 +136,11 @@ def check_picks(systems: Collection[str], picks: Collection[str], devices: Colle
     """
     known = {"default"}
     for name in systems:
-        named = system(name)
-        if isinstance(named, Failure) or not isinstance(named.definition, Recipe):
+        methods = facts(name).methods
+        if not methods:
             return
         for device in devices:
-            with suppress(UnsupportedError):
-                known.update(named.definition.sampler.picks_on(device))
+            known.update(methods.get(device, ()))
     if not known.intersection(picks):
         for pick in picks:
             names.check("pick", pick, known)

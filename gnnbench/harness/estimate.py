@@ -11,7 +11,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import DataError, GnnbenchError
 from gnnbench.core.fanouts import ALL, at_most
-from gnnbench.harness.environment import needs_graph
+from gnnbench.harness.environment import facts
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.measure import machine
 from gnnbench.statistics.stopping_rule import fitting_rounds
@@ -108,7 +108,7 @@ def preparations(plan: Plan) -> dict[str, Cost]:
     """
     from gnnbench.datasets.prepare import preparation
 
-    needed = [p.system.dataset for p in plan.pairs if needs_graph(p.system.system)]
+    needed = [p.system.dataset for p in plan.pairs if facts(p.system.system).needs_graph]
     costs = {}
     for dataset in dict.fromkeys(needed):
         with suppress(DataError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gnnbench.core import registry
 from gnnbench.core.bootstrap import command
 from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.harness.protocol import EnvironmentFacts
@@ -48,8 +48,7 @@ class Interpreter:
         """Return the environment variables of its workers, without those that lead back to this
         environment.
         """
-        variables = registry.environment_without_plugins()
-        inherited = {k: v for k, v in variables.items() if k not in OURS}
+        inherited = {k: v for k, v in os.environ.items() if k not in OURS}
         folders = native_folders()
         built = next((f for f in folders if f.is_dir()), folders[0])
         return inherited | {"GNNBENCH_NATIVE_DIR": str(built)}
@@ -89,8 +88,7 @@ class Environments:
 
     def variables(self, env: str) -> dict[str, str]:
         """Return the environment variables of a worker in an environment."""
-        own = registry.environment_without_plugins
-        inherited = self.others[env].variables() if env else own()
+        inherited = self.others[env].variables() if env else dict(os.environ)
         return inherited | ({IN_NUMPY: "1"} if self.order_in_numpy else {})
 
     def record(self) -> dict[str, EnvironmentEntry]:

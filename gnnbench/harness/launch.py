@@ -23,6 +23,7 @@ from gnnbench.harness import available, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.environment_pairs import add_environments
 from gnnbench.harness.plan import ALONE, Plan, ReferenceOverrides, make_plan
+from gnnbench.harness.plugin_process import plugin_process
 from gnnbench.harness.remote_environment import (
     NO_REMOTE_ENVIRONMENTS,
     RemoteEnvironments,
@@ -46,7 +47,7 @@ def make_request(
     ``only_failed`` continues the last run, as ``resume`` does, with its failed cells only.
     """
     loaded = definitions.load(definition)
-    with open_environments(over.environments) as others:
+    with plugin_process(), open_environments(over.environments) as others:
         for kind in registry.KINDS:
             registry.known(kind)  # a malformed variable is nobody else's fault
         over = spelled(over, loaded, [*registry.known(registry.SYSTEM), *others.systems])
@@ -87,7 +88,7 @@ def _planned(
         with setting(path):
             environment.check_names([path.partition(".")[0]], [], others.systems)
     for system in systems:  # what a package raises is its own fault, not a value's
-        available.system(system)
+        environment.facts(system)
     with setting("model"):
         environment.check_names(systems, resolved.names("model"), others.systems)
     with setting("dataset"):
@@ -112,6 +113,8 @@ def _planned(
         raise UsageError(
             f"the constraints of '{resolved.name}' leave no combination of its axes; change one"
         )
+    for cell in plan.cells:  # so that the run has the answers of the plug-ins
+        environment.facts(cell.system), environment.cell_facts(cell)
     plan.notes += [*filter(None, [note]), *_changed(resolved)]
     return resolved, plan
 
@@ -179,7 +182,7 @@ def plan_of(
     """Return cells and pairs of a resolved definition, in all environments. Raises
     ``UsageError``.
     """
-    here = grid.expand(resolved, available.resolve, known=others.known_paths)
+    here = grid.expand(resolved, environment.resolve, known=others.known_paths)
     there = {
         name: (grid.expand(resolved, other.resolve, name, others.known_paths), other.state)
         for name, other in others.by_name.items()
@@ -192,7 +195,7 @@ def plan_of(
         here,
         resolved.reference,
         named,
-        available.state,
+        environment.state,
         environment.dataset_state,
         environment.stand_in,
         couples,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell, Until
-from gnnbench.harness.environment import feature_store
+from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.idle_wait import IdleWait
 from gnnbench.harness.journal import Record, RunJournal
 from gnnbench.harness.plan import Pair
@@ -213,5 +213,4 @@ def _has_profile(cell: Cell) -> bool:
     """Whether a cell is profiled beyond its timed epochs."""
     if cell.goes_until is not Until.MEMORY_IO:
         return _samples_only(cell)
-    features = feature_store(cell)
-    return features is not None and features.traced
+    return cell_facts(cell).traced

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
-from gnnbench.harness.failures import Failure
-
 if TYPE_CHECKING:
     from gnnbench.datasets.store.seal import Stamp
     from gnnbench.measure.kernels import KernelRow
@@ -240,17 +238,16 @@ class DescribeAnswer:
     systems: list[str]
 
 
-@dataclass(frozen=True)
-class FailureAnswer:
-    """Why a cell cannot run in an environment, or None."""
+class PlanAnswer(TypedDict, total=False):
+    """Answer of another process to a query of the plan, or the message of a ``GnnbenchError``.
 
-    failure: Failure | None
-
-
-class PlanAnswer(TypedDict):
-    """Answer of a worker of another environment to a query of the plan."""
+    ``key`` is that of a ``SettingError``, else "".
+    """
 
     answer: object
+    error: str
+    exit_code: int
+    key: str
 
 
 class NoAnswer(TypedDict):

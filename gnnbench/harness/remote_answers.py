@@ -1,4 +1,4 @@
-"""Answers of a worker of another environment to the plan: versions, systems, what can run."""
+"""Answers of other processes to the plan: versions, systems, what can run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, CellValues, Until
 from gnnbench.core.errors import GnnbenchError, MissingError
-from gnnbench.harness.available import resolve, state, system
-from gnnbench.harness.failures import Failure
-from gnnbench.harness.protocol import DescribeAnswer, FailureAnswer
+from gnnbench.harness import available
+from gnnbench.harness.available import Availability, CellFacts, facts, options
+from gnnbench.harness.protocol import DescribeAnswer
 from gnnbench.kernels.missing import native_missing
 from gnnbench.measure import machine
 from gnnbench.systems.runtime.find import Resolved
@@ -56,12 +56,9 @@ def _native() -> str:
     return ""
 
 
-def options(name: str, given: dict[str, object]) -> list[str]:
-    """Return the option paths of a system. Raises ``MissingError``."""
-    registered = system(name)
-    if isinstance(registered, Failure):
-        raise MissingError(registered.reason)
-    return list(registered.options(given))
+def resolve(name: str, given: dict[str, object], device: str, until: str) -> Resolved:
+    """Return the resolved settings of a system in a cell. Raises ``UsageError``."""
+    return available.resolve(name, given, device, Until.of(until))
 
 
 def resolved(name: str, given: dict[str, object], device: str, until: str) -> Resolved:
@@ -69,14 +66,27 @@ def resolved(name: str, given: dict[str, object], device: str, until: str) -> Re
     none.
     """
     try:
-        return resolve(name, given, device, Until.of(until))
+        return resolve(name, given, device, until)
     except GnnbenchError as error:
         return Resolved({"system": name, **given}, unsupported=str(error))
 
 
-def available(cell: CellValues) -> FailureAnswer:
-    """Return why a cell cannot run here: ``failure`` with ``status`` and ``reason``, or None."""
-    return FailureAnswer(state(Cell.from_json(cell)).failure)
+def state(cell: CellValues) -> Availability:
+    """Return whether a cell can run here."""
+    return available.state(Cell.from_json(cell))
 
 
-ANSWERS = {f.__name__: f for f in (describe, options, resolved, available)}
+def cell_facts(cell: CellValues) -> CellFacts:
+    """Return facts of a cell's stages."""
+    return available.cell_facts(Cell.from_json(cell))
+
+
+ANSWERS: dict[str, object] = {
+    "describe": describe,
+    "options": options,
+    "resolve": resolve,
+    "resolved": resolved,
+    "state": state,
+    "facts": facts,
+    "cell_facts": cell_facts,
+}

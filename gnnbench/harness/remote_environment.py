@@ -10,19 +10,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter
-
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.errors import GnnbenchError, MissingError
 from gnnbench.harness import environment
 from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import last_line
 from gnnbench.harness.interpreter import HERE, Environments, parse
+from gnnbench.harness.plugin_process import ANSWER_S, checked
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
-from gnnbench.harness.protocol import ASK, DescribeAnswer, EnvironmentFacts, FailureAnswer
+from gnnbench.harness.protocol import (
+    ASK,
+    DescribeAnswer,
+    EnvironmentFacts,
+    PlanAnswer,
+)
 from gnnbench.systems.runtime.find import Resolved
 
-ANSWER_S = 300.0  # a cold import of a framework takes a minute
 A = TypeVar("A")
 
 
@@ -35,18 +38,20 @@ class RemoteEnvironment:
     systems: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        self._answers: dict[str, object] = {}
+        self._answers: dict[str, PlanAnswer] = {}
 
     def ask(self, answer: type[A], about: str, **arguments: object) -> A:
         """Return an answer of ``gnnbench.harness.remote_answers``; each query is sent once."""
         key = json.dumps([about, arguments], sort_keys=True)
         if key not in self._answers:
             try:
-                reply = self.worker.call(ASK, about=about, arguments=arguments)
+                self._answers[key] = self.worker.call(ASK, about=about, arguments=arguments)
             except WorkerFailed as failed:
                 raise MissingError(f"environment '{self.name}': {self._reason(failed)}") from None
-            self._answers[key] = reply["answer"]
-        return TypeAdapter(answer).validate_python(self._answers[key])
+        try:
+            return checked(self._answers[key], answer)
+        except GnnbenchError as error:
+            raise MissingError(f"environment '{self.name}': {error}") from None
 
     def _reason(self, failed: WorkerFailed) -> str:
         """Return why the worker failed; quotes its log, which is deleted."""
@@ -72,7 +77,7 @@ class RemoteEnvironment:
         """Return whether a cell can run in that environment; no other system replaces one that
         cannot.
         """
-        return Availability(self.ask(FailureAnswer, "available", cell=asdict(cell)).failure)
+        return Availability(self.ask(Availability, "state", cell=asdict(cell)).failure)
 
 
 @dataclass(frozen=True)
@@ -87,16 +92,16 @@ class RemoteEnvironments:
         """Return the names of all systems in any of the environments."""
         return {name for other in self.by_name.values() for name in other.systems}
 
-    def known_paths(self, name: str, given: Mapping[str, object]) -> Collection[str]:
-        """Return the options of a system: from this environment, else from the first that has
-        it.
+    def known_paths(self, name: str, given: Mapping[str, object]) -> Mapping[str, Collection[str]]:
+        """Return the options of a system as ``environment.known_paths``: from this environment,
+        else from the first that has it.
         """
         try:
             return environment.known_paths(name, given)
         except GnnbenchError:
             for other in self.by_name.values():
                 if name in other.systems:
-                    return other.ask(list[str], "options", name=name, given=dict(given))
+                    return other.ask(dict[str, list[str]], "options", name=name, given=dict(given))
             raise
 
     def notes(self) -> list[str]:

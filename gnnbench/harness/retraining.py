@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
-from gnnbench.harness.environment import feature_store
+from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.journal import Record, RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
@@ -123,7 +123,7 @@ class TrainingCheck:
             return []
         began, retrained = time.monotonic(), []
         worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
-        features = feature_store(cell)
+        foresees = cell_facts(cell).foresees
         try:
             for nth, (epochs, jitter) in enumerate(plan):
                 self.step(cell, f"training {nth + 1} of {len(plan)} for its spread", 0.99)
@@ -132,7 +132,7 @@ class TrainingCheck:
                 worker.call(SETUP)
                 records = []
                 for epoch in epochs:
-                    if features is not None and features.foresees:
+                    if foresees:
                         worker.call(FORESEE, epoch=epoch)
                     worker.timed(EPOCH, epoch=epoch)
                     report = worker.call(AUDIT, epoch=epoch)

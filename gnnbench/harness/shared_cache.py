@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
-from gnnbench.harness.environment import shared_arrays
+from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.interpreter import HERE, Environments
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
@@ -83,7 +83,7 @@ class SharedMemoryCache:
         graph = self._graphs.get(cell.dataset)
         if graph is None:
             return None
-        arrays = tuple(dict.fromkeys((*graph["made"], *shared_arrays(cell))))
+        arrays = tuple(dict.fromkeys((*graph["made"], *cell_facts(cell).shared)))
         if not arrays:
             return graph
         addresses = self._copy_to_memory(cell, graph, arrays)

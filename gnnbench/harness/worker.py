@@ -38,9 +38,14 @@ class WorkerArguments(TypedDict):
 
 def _ask(about: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
     """Answer a question of the plan about the Python environment of this process."""
+    from gnnbench.core.errors import GnnbenchError
     from gnnbench.harness.remote_answers import ANSWERS
 
-    return {"answer": _call(ANSWERS[about], arguments)}
+    try:
+        return {"answer": _call(ANSWERS[about], arguments)}
+    except GnnbenchError as error:
+        key = getattr(error, "key", "")
+        return {"error": str(error), "exit_code": error.exit_code, "key": key}
 
 
 def _call(operation: object, arguments: Mapping[str, object]) -> object:

@@ -1,6 +1,5 @@
 """What is registered by name: ours, and what environment variables and distributions add."""
 
-import os
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from gnnbench.core import registry
 from gnnbench.core.errors import UsageError
 from gnnbench.core.stage import Spec
-from gnnbench.harness.interpreter import Environments
 from gnnbench.pipelines.find import stage
 from gnnbench.sampling.base import Sampler
 from gnnbench.systems.runtime.recipe import NEEDED, Recipe
@@ -147,24 +145,22 @@ def test_sources_are_a_modules_file_or_a_package_s_python_files(extra, tmp_path,
     assert found("lone")[1] != lone
 
 
-def test_variables_that_a_plug_in_sets_on_import_do_not_reach_workers(extra, tmp_path, monkeypatch):
-    (tmp_path / "slows_others.py").write_text(
-        "import os\n"
-        "os.environ.update(GNNBENCH_TEST_NEW='1', GNNBENCH_TEST_CHANGED='2')\n"
-        "del os.environ['GNNBENCH_TEST_REMOVED']\n"
-        "SYSTEM = object()\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "_changed_by_plugins", {})
-    values = {"GNNBENCH_TEST_CHANGED": "1", "GNNBENCH_TEST_REMOVED": "1"}
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("GNNBENCH_TEST_NEW", "")
-    monkeypatch.delenv("GNNBENCH_TEST_NEW")
-    extra("system", "slow=slows_others:SYSTEM")
-    registry.load("system", "slow")
-    monkeypatch.setenv("GNNBENCH_TEST_LATER", "1")  # by the user, after the import
-    assert os.environ["GNNBENCH_TEST_NEW"] == "1"
-    variables = Environments().variables("")
-    own = {k: v for k, v in variables.items() if k.startswith("GNNBENCH_TEST_")}
-    assert own == {**values, "GNNBENCH_TEST_LATER": "1"}
+def test_a_plugin_takes_part_by_its_name_or_as_a_stage(extra):
+    extra("sampler", "mine=lone_sampler:Mine")
+    extra("system", "own=lone_system:OWN")
+    assert registry.has_plugin("own", {})
+    assert registry.has_plugin("baseline", {"sampler": "mine"})
+    assert registry.has_plugin("baseline", {"sampler": {"name": "mine", "pick": "new"}})
+    assert not registry.has_plugin("baseline", {"sampler": "hop-by-hop", "features": "mine"})
+    assert not registry.has_plugin("baseline", {})
+    assert registry.plugins() == ["mine", "own"]
+
+
+def test_a_process_without_plugins_does_not_import_them(extra):
+    extra("system", "own=lone_system:OWN")
+    with registry.without_plugins():
+        assert registry.load("system", "baseline").name == "baseline"
+        with pytest.raises(RuntimeError, match="the system 'own' is a plug-in"):
+            registry.load("system", "own")
+    with pytest.raises(ModuleNotFoundError):  # it is imported again after the block
+        registry.load("system", "own")

@@ -131,7 +131,7 @@ from gnnbench.harness.worker_commands import SystemCommands
 ANSWERS["describe"]()
 for opened in json.load(sys.stdin):
     w = SystemCommands(lambda: None)
-    assert ANSWERS["available"](opened["cell"]).failure is None
+    assert ANSWERS["state"](opened["cell"]).failure is None
     w.open(**opened)
     w.setup()
     assert w.check()["ok"]
