@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TypedDict
 
@@ -27,6 +27,8 @@ SAMPLER_RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
 NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
 NOT_JUDGED = "not judged"
+Sides = tuple[str, str]
+SIDES: Sides = ("in A", "in B")  # what reasons call the two rows
 VERDICTS = {
     "faster": "relative to its reference, B is faster than A by more than the margin",
     "slower": "relative to its reference, B is slower than A by more than the margin: a regression",
@@ -117,24 +119,33 @@ def compare(a: Run, b: Run, margin: float = Rule.margin) -> Comparison:
     """
     named = labels([*a.cells, *b.cells])
     comparison = Comparison(named.title(), warnings=_warnings(a, b, named))
-    unmatched: list[CellRow] = list(b.cells)
-    matches = []
-    for row in a.cells:
-        other = _match(row, unmatched)
-        if other is None:
-            comparison.only_a.append(named.of(row))
-            continue
-        unmatched.remove(other)
-        matches.append((row, other))
+    matches, only_a, only_b = match_cells(a.cells, b.cells)
+    comparison.only_a = [named.of(row) for row in only_a]
+    comparison.only_b = [named.of(row) for row in only_b]
     if any(one["threads"] != other["threads"] for one, other in matches):
         comparison.warnings.append("the runs were made with different numbers of threads")
     comparison.cells = [_compare_cell(one, other, a, b, margin, named) for one, other in matches]
-    comparison.only_b = [named.of(row) for row in unmatched]
     if not comparison.cells:
         raise UsageError(
             f"'{a.path}' and '{b.path}' share no cell; compare runs of the same definition"
         )
     return comparison
+
+
+def match_cells(
+    a: Iterable[CellRow], b: Iterable[CellRow]
+) -> tuple[list[tuple[CellRow, CellRow]], list[CellRow], list[CellRow]]:
+    """The rows of equal cells, the rows without one in ``b``, and those without one in ``a``."""
+    unmatched = list(b)
+    matches, only_a = [], []
+    for row in a:
+        other = _match(row, unmatched)
+        if other is None:
+            only_a.append(row)
+            continue
+        unmatched.remove(other)
+        matches.append((row, other))
+    return matches, only_a, unmatched
 
 
 def _match(row: CellRow, others: Sequence[CellRow]) -> CellRow | None:
@@ -245,8 +256,8 @@ def _unusable_ratio(a: CellRow, b: CellRow, pairs_a: int, pairs_b: int) -> str:
     """Why the ratios of two rows give no verdict; "" if they do."""
     if "reference" in (a["verdict"], b["verdict"]):
         return "it is the reference itself; only ratios have a verdict"
-    if a["reference"] != b["reference"]:
-        return f"its reference is {a['reference']} in A, {b['reference']} in B"
+    if reason := other_reference(a, b):
+        return reason
     for row, name in ((a, "A"), (b, "B")):
         if row.get("ratio") is None:
             return f"it has no ratio in {name}; run it with a reference, in this version"
@@ -255,6 +266,21 @@ def _unusable_ratio(a: CellRow, b: CellRow, pairs_a: int, pairs_b: int) -> str:
     if min(pairs_a, pairs_b) < MIN_PAIRS:
         return f"fewer than {MIN_PAIRS} pairs: {pairs_a} in A, {pairs_b} in B"
     return ""
+
+
+def other_reference(a: CellRow, b: CellRow, sides: Sides = SIDES) -> str:
+    """How the references of two rows differ; "" if they do not."""
+    if a["reference"] == b["reference"]:
+        return ""
+    return f"its reference is {a['reference']} {sides[0]}, {b['reference']} {sides[1]}"
+
+
+def other_gpu(a: CellRow, b: CellRow, run_a: Run, run_b: Run, sides: Sides = SIDES) -> str:
+    """How the GPU models of two rows differ; "" if they do not or one is unknown."""
+    one, two = gpu(a, run_a), gpu(b, run_b)
+    if one == two or not (one and two):
+        return ""
+    return f"its GPU is {one} {sides[0]}, {two} {sides[1]}"
 
 
 def gpu(row: CellRow, run: Run) -> str:
@@ -277,9 +303,8 @@ def package_versions(row: CellRow, run: Run) -> dict[str, str]:
 
 def other_conditions(a: CellRow, b: CellRow, run_a: Run, run_b: Run) -> str:
     """Why pairs of two runs cannot be pooled, or "". A value that is not recorded is no reason."""
-    cards = gpu(a, run_a), gpu(b, run_b)
-    if all(cards) and cards[0] != cards[1]:
-        return f"its GPU is {cards[0]} in A, {cards[1]} in B; measure both on one GPU model"
+    if reason := other_gpu(a, b, run_a, run_b):
+        return f"{reason}; measure both on one GPU model"
     one, two = package_versions(a, run_a), package_versions(b, run_b)
     for name in sorted(one.keys() & two.keys()):
         if one[name] != two[name]:
@@ -294,19 +319,24 @@ def _incomparable(a: CellRow, b: CellRow) -> tuple[str, bool]:
         return f"{a['status']} in A, {b['status']} in B", worse
     if a["status"] != "ok":
         return f"both are {a['status']}", False
+    return other_work(a, b), False
+
+
+def other_work(a: CellRow, b: CellRow, sides: Sides = SIDES) -> str:
+    """How the work of two measured rows differs; "" if it does not."""
     one, two = (implementations(json.loads(row["recipe"] or "{}")) for row in (a, b))
     for path in sorted(one.keys() | two.keys()):
         if (old := one.get(path, 1)) != (new := two.get(path, 1)):
-            return f"other work: {path} is implementation {old} in A, {new} in B", False
+            return f"other work: {path} is implementation {old} {sides[0]}, {new} {sides[1]}"
     for key in ("law", "frontier", "batches", "seeds"):
         if a[key] != b[key]:
-            return f"other work: {key} is {a[key]} in A, {b[key]} in B", False
+            return f"other work: {key} is {a[key]} {sides[0]}, {b[key]} {sides[1]}"
     for key in ("sampled_edges", "unique_nodes"):
         if None in (a[key], b[key]):
             continue
         if abs(a[key] - b[key]) > WORK_TOLERANCE * abs(a[key]):
-            return f"other work: {key} is {a[key]} in A, {b[key]} in B", False
-    return "", False
+            return f"other work: {key} is {a[key]} {sides[0]}, {b[key]} {sides[1]}"
+    return ""
 
 
 def _warnings(a: Run, b: Run, named: Labels) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
@@ -69,6 +70,26 @@ def find(name: str, out: Path) -> Path:
 def _runs_below(folder: Path) -> list[Path]:
     paths = [*folder.glob("run-*"), *folder.glob("*/run-*")]
     return sorted((p for p in paths if (p / "cells.csv").exists()), key=lambda p: p.name)
+
+
+def find_all(typed: Iterable[str], out: Path) -> list[Path]:
+    """The folders of several runs, each once.
+
+    A name is one that ``find`` takes. A folder of runs and an experiment are all their runs. Raises
+    ``UsageError`` as ``find``.
+    """
+    folders = [folder for name in typed for folder in _all(name, out)]
+    return list({folder.resolve(): folder for folder in folders}.values())
+
+
+def _all(name: str, out: Path) -> list[Path]:
+    path = names.typed_path(name)
+    if path.is_dir() and not (path / "cells.csv").exists():
+        tables = [*path.glob("*/cells.csv"), *path.glob("*/*/cells.csv")]
+        if tables:
+            return sorted(table.parent for table in tables)
+    runs = [p for p in reader.run_folders(out) if p.parent.name == name]
+    return [p for p in runs if (p / "cells.csv").exists()] or [find(name, out)]
 
 
 def _no_such_run(name: str, experiment: str, count: int, out: Path) -> str:

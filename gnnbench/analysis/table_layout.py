@@ -18,7 +18,7 @@ Line = Mapping[str, str | Time]  # the fields of one line by column heading
 LEFT = {
     "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
     "pick", "frontier", "name", "mode", "level", "bound", "remark", "claim", "paper", "measured",
-    "statement", "meaning", "judged by", "scaling",
+    "statement", "meaning", "judged by", "scaling", "run", "revision", "versions", "change",
 }  # fmt: skip
 # These columns and those before them identify a line. Each table that is split off repeats them.
 KEYS = ("system", "cell", "kernel", "layer", "width", "name", "claim")

@@ -21,6 +21,7 @@ from gnnbench.cli import (
     new,
     running,
     showing,
+    tracking,
 )
 from gnnbench.cli.common import Stop
 from gnnbench.cli.experiment_help import ExperimentCommand
@@ -72,6 +73,7 @@ app.command()(showing.plot)
 app.command()(advising.advise)
 app.command()(calibrating.calibrate)
 app.command(cls=FormatCommand)(comparing.compare)
+app.command(cls=FormatCommand)(tracking.track)
 app.command(cls=FormatCommand)(claiming.verdicts)
 app.command()(claiming.reproduce)
 app.command("list", cls=FormatCommand)(inventory.list_)

@@ -23,6 +23,13 @@ def compare(
     ],
     b: Annotated[str, typer.Argument(autocompletion=completing.runs, help="After: the same.")],
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    fail_on: Annotated[
+        Literal["slower", "never"],
+        typer.Option(
+            "--fail-on",
+            help="Exit with 5 if a cell is slower in B or only A measured it, or never.",
+        ),
+    ] = "slower",
     margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
@@ -33,7 +40,7 @@ def compare(
     runs cancels. The times are shown, but no verdict rests on them: a cell without a usable
     speed-up in both runs is 'not judged', and the reason follows. B is 'slower' (a regression) if
     the interval of the change lies wholly beyond the margin, or if A measured a cell and B failed
-    to. Exit code 5 if there is a regression, else 0.
+    to. Exit code 5 if there is a regression, unless --fail-on is never.
     """
     from gnnbench.analysis import compare as comparing
     from gnnbench.analysis import compare_text, run_names
@@ -61,4 +68,5 @@ def compare(
             print()
         for line in remarks:
             say(line)
-    raise typer.Exit(EXIT_REGRESSION if comparison.regressions else EXIT_OK)
+    failed = fail_on == "slower" and comparison.regressions
+    raise typer.Exit(EXIT_REGRESSION if failed else EXIT_OK)

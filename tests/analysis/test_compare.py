@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from ratio_runs import RATIOS, run, scaled
 
 from gnnbench import cli, schema
 from gnnbench.analysis import compare_text, run_names
@@ -11,56 +12,6 @@ from gnnbench.analysis.compare import compare
 from gnnbench.core import files
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import reader, writer
-
-ROW = {
-    "system": "s", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu",
-    "pick": "floyd", "frontier": "cumulative", "law": "l", "batch_size": 8, "fanouts": "2/2",
-    "hidden": 4, "learning_rate": 0.1, "seed": 0, "max_batches": 0, "recipe": "{}", "batches": 4,
-    "epoch_batches": 4, "schema_version": schema.VERSION, "seeds": 32, "threads": 2,
-    "sampled_edges": 1000, "unique_nodes": 500, "n": 4, "status": "ok", "reason": "",
-}  # fmt: skip
-REFERENCE = {"id": "ref", "system": "r", "verdict": "reference"}
-# Ratios over the reference, pair by pair; the machine of the day is another each time.
-RATIOS = (1.00, 1.01, 0.99, 1.00, 1.005)
-
-
-def run(folder, cells, machine="m1", samples=True, day=1.0, **record):
-    """A run on disk: a reference, and ``cells`` of (changes of the row, ratios over it)."""
-    folder.mkdir()
-    rows, taken = [{**ROW, **REFERENCE, "judged_s": day}], []
-    for nth, (changes, ratios) in enumerate(cells):
-        row = {
-            **ROW,
-            "id": f"c{nth}",
-            "reference": "r",
-            "reference_id": "ref",
-            "verdict": "",
-        } | changes
-        pair = f"ref-{row['id']}"
-        if ratios:
-            row |= {"judged_s": day / sorted(ratios)[len(ratios) // 2], "pairs": len(ratios)}
-            row |= {"ratio": sorted(ratios)[len(ratios) // 2]}
-        rows.append(row)
-        for trial, ratio in enumerate(ratios):
-            for side, time in (("ref", day), (row["id"], day / ratio)):
-                where = {"id": side, "pair": pair, "life": trial, "round": 0, "warmup": False}
-                # Where sampling is judged the wall time is three times as long, whatever it is.
-                taken.append(
-                    {**where, "wall_s": time}
-                    if row["until"] == "compute"
-                    else {**where, "wall_s": 3.0, "sample_time_s": time}
-                )
-            taken.append({**where, "warmup": True, "wall_s": 100.0})
-            taken.append({**where, "life": 99, "wall_s": 50.0, "void": True})
-    writer.write_csv(folder / "cells.csv", schema.CELLS, rows)
-    if samples:
-        writer.write_csv(folder / "samples.csv", schema.SAMPLES, taken)
-    files.write_json(folder / "run.json", {"machine_id": machine, "versions": {}, **record})
-    return folder
-
-
-def scaled(factor):
-    return tuple(r * factor for r in RATIOS)
 
 
 def compared(comparison):
@@ -335,5 +286,10 @@ def test_the_command_ends_with_five_on_a_regression(tmp_path, monkeypatch, capsy
     assert (code, json.loads(out)["cells"][1]["verdict"]) == (0, "unclear")
     assert command(monkeypatch, capsys, b, a, "--format", "markdown")[0] == 0
     assert command(monkeypatch, capsys, a, b, "--format", "csv")[0] == 5
+    assert command(monkeypatch, capsys, a, b, "--fail-on", "slower", "--json")[0] == 5
+    code, out, _ = command(monkeypatch, capsys, a, b, "--fail-on", "never", "--json")
+    assert (code, json.loads(out)["regression"]) == (0, True)
+    assert command(monkeypatch, capsys, b, a, "--fail-on", "slower")[0] == 0
+    assert command(monkeypatch, capsys, a, b, "--fail-on", "faster")[0] == 2
     code, out, err = command(monkeypatch, capsys, a, tmp_path)
     assert (code, out) == (2, "") and "cells.csv" in err

@@ -34,6 +34,7 @@ def hostile_cell(ident, **more):
         "judged": "epoch_wall_s", "judged_s": 1.0, "epoch_wall_s": 1.0, "ci_low_s": 0.9,
         "ci_high_s": 1.1, "sample_time_s": 0.2, "memory_io_time_s": 0.3, "compute_time_s": 0.5,
         "batches": 10, "n": 5, "fanouts": "5/5", "work_class": "identical", "ratio": 1.2,
+        "ratio_ci_low": 1.1, "ratio_ci_high": 1.3, "pairs": 5,
         "verdict": "faster",
         "schema_version": VERSION, **more,
     }  # fmt: skip
@@ -73,7 +74,8 @@ def runs(out):
 
 COMMANDS = [
     *((*command, "--format", form)
-      for command in (("show",), ("compare",), ("runs",), ("verdicts", "--paper", "fastgl"))
+      for command in (("show",), ("compare",), ("track",), ("runs",),
+                      ("verdicts", "--paper", "fastgl"))
       for form in ("table", "json", "csv", "markdown", "latex")),
     ("show", "--quiet"),
 ]  # fmt: skip
@@ -84,7 +86,8 @@ def called(command, out, capsys, monkeypatch):
     name, *options = command
     first, second = map(str, runs(out))
     which = {"show": [second], "plot": [second], "compare": [first, second], "verdicts": [first]}
-    folder = ["--out", str(out)] if name == "runs" else []
+    which["track"] = [first, second]
+    folder = ["--out", str(out)] if name in ("runs", "track") else []
     monkeypatch.setattr(sys, "argv", ["gnnbench", name, *which.get(name, []), *folder, *options])
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     monkeypatch.setattr(sys, "stderr", sys.stderr)

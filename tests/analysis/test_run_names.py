@@ -130,3 +130,16 @@ def test_folder_is_running_while_it_is_written(tmp_path):
         assert run_names.is_running(tmp_path)  # looking changes nothing
     assert not run_names.is_running(tmp_path)
     assert not run_names.is_running(tmp_path / "absent")
+
+
+def test_all_runs_of_an_experiment_or_a_folder(out, tmp_path):
+    first, third = (tmp_path / "breakdown" / f"run-2026010{day}T120000Z-abc" for day in (1, 3))
+    second = tmp_path / "sampling" / "run-20260102T120000Z-abc"
+    assert run_names.find_all(["breakdown"], out) == [first, third]
+    assert run_names.find_all([str(out)], out) == [first, third, second]
+    assert run_names.find_all([str(out / "breakdown"), "latest", "sampling"], out) == [
+        first, third, second,
+    ]  # fmt: skip
+    assert run_names.find_all(["latest~2", str(third / "cells.csv")], out) == [first, third]
+    with pytest.raises(UsageError, match="is no run"):
+        run_names.find_all(["breakdown", "nosuch"], out)

@@ -13,6 +13,7 @@ ALL = ("table", "json", "csv", "markdown", "latex")
 FORMATS = {
     ("show",): ALL,
     ("compare", "latest", "latest"): ALL,
+    ("track", "transitivity"): ALL,
     ("runs",): ALL,
     ("list", "models"): ("csv", "latex"),
     ("list", "fastgl/table4"): ("csv", "markdown"),
@@ -27,7 +28,8 @@ FORMATS = {
 
 @pytest.fixture(autouse=True)
 def one_run(tmp_path, monkeypatch):
-    shutil.copytree(REFERENCE / "transitivity", tmp_path / "results" / "transitivity" / "run-1")
+    for name in ("run-1", "run-2"):
+        shutil.copytree(REFERENCE / "transitivity", tmp_path / "results" / "transitivity" / name)
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
 
 

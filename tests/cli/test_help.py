@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 COMMANDS = [
-    "run", "show", "runs", "plot", "advise", "calibrate", "compare", "verdicts", "reproduce",
-    "list", "doctor", "data", "new",
+    "run", "show", "runs", "plot", "advise", "calibrate", "compare", "track", "verdicts",
+    "reproduce", "list", "doctor", "data", "new",
 ]  # fmt: skip
 DATA = ["list", "info", "import", "get", "prepare", "verify"]
 NEW = ["system", "sampler"]

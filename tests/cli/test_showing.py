@@ -13,6 +13,7 @@ REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "xeon-2-thread
 
 
 COMPARE = ("compare", "latest~1", "latest")
+TRACK = ("track", "transitivity")
 VERDICTS = ("verdicts", "--paper", "fastgl/table3,fastgl/table4")
 # One committed run of each name: other machines and larger graphs give the same columns.
 RUNS = {
@@ -48,7 +49,15 @@ def test_show_prints_the_table_the_fastest_system_and_the_files(said):
 def test_piped_tables_have_at_most_80_columns(said, tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     assert said("data", "prepare", "coauthor_physics~twin@0.0125")[0] == 0  # has a size on disk
-    for words in (("show",), ("list", "systems"), ("data", "list"), ("runs",), COMPARE, VERDICTS):
+    for words in (
+        ("show",),
+        ("list", "systems"),
+        ("data", "list"),
+        ("runs",),
+        COMPARE,
+        TRACK,
+        VERDICTS,
+    ):
         code, out, _ = said(*words)
         assert code == 0
         # A table that is too wide is printed as one indented list for each row.

@@ -18,7 +18,7 @@ from gnnbench.core import registry
 
 RUN = ROOT / "results" / "reference" / "h100" / "breakdown-best-25"
 PLANNED = ("run", "reproduce")  # with --dry-run
-AT_ONCE = ("list", "doctor", "runs", "show", "compare", "plot", "verdicts")
+AT_ONCE = ("list", "doctor", "runs", "show", "compare", "track", "plot", "verdicts")
 PARSED = ("advise", "calibrate", "new", "data")  # they take minutes, or write; tested elsewhere
 TRIED = "docs/own-graph.md"  # each of its commands is run by test_own_graph
 SYSTEM_PROGRAMS = {
