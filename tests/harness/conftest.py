@@ -8,7 +8,7 @@ from fakes import FAKES, Quiet, fake_environment
 
 @contextmanager
 def registered(monkeypatch):
-    """The fakes are known in this process and in workers; the tree may change meanwhile."""
+    """Registers the fakes in this process and in workers, and pins the source digest."""
     from gnnbench.core import registry
     from gnnbench.harness import available, environment
     from gnnbench.measure import contention, machine
@@ -16,7 +16,7 @@ def registered(monkeypatch):
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
-    monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
+    monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # ignore other programs
     monkeypatch.setattr(contention, "stolen_seconds", lambda: 0.0)
     caches = (registry.entries, available.availability, environment.dataset_state)
     for cache in caches:
@@ -33,8 +33,8 @@ def fakes(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def fakes_all_along():
-    """The same for what a module's tests share."""
+def module_fakes():
+    """Registers the fakes for a whole module."""
     with pytest.MonkeyPatch.context() as patch, registered(patch):
         yield
 
@@ -48,27 +48,27 @@ def observer():
 def launch(fakes, tmp_path, observer):
     """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
 
-    The option ``speed=...`` goes to each of them.
+    The option ``speed=...`` is set for each of them.
     """
     from gnnbench.config.overrides import Overrides
     from gnnbench.harness import campaign
     from gnnbench.harness.launch import make_request
 
     def run(systems, named=True, resume=False, force=False, out=None, more=None, **over):
-        mine = [
+        system_options = [
             f"{system}.{option}" if option.startswith("speed=") else option
             for option in over.pop("options", ())
             for system in (systems.split(",") if option.startswith("speed=") else [""])
         ]
-        given = any(option.startswith("reference=") for option in mine)
-        options = (*(() if given else ("reference=fake",)), *mine)
+        has_reference = any(option.startswith("reference=") for option in system_options)
+        options = (*(() if has_reference else ("reference=fake",)), *system_options)
         over.setdefault("repeats", 2)
         over.setdefault("profile", "smoke")
         definition = tmp_path / "fakes.toml"
         if not named:
-            listed = ", ".join(f'"{s}"' for s in systems.split(","))
+            names = ", ".join(f'"{s}"' for s in systems.split(","))
             definition.write_text(
-                f'schema_version = 2\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
+                f'schema_version = 2\nextends = "breakdown"\n[axes]\nsystem = [{names}]\n'
             )
         chosen = tuple(systems.split(",")) if named else ()
         request = make_request(

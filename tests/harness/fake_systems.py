@@ -1,4 +1,4 @@
-"""Systems that need neither torch nor a graph, each with one way to behave."""
+"""Systems that need neither torch nor a graph, each with one kind of behaviour."""
 
 import os
 import signal
@@ -71,7 +71,7 @@ class Incorrect(Fake):
 
 
 class LateIncorrect(Fake):
-    """Right at the gate, wrong while it is timed."""
+    """Passes the gate and fails in timed epochs."""
 
     epochs = 0
 
@@ -142,14 +142,14 @@ class Unable(Fake):
 
 
 class Spin(Fake):
-    """Burns CPU while it should be idle, and leaves the interpreter to who has to answer."""
+    """Uses CPU while it should be idle, without blocking the thread that handles commands."""
 
     def setup(self):
         super().setup()
         import hashlib
         import threading
 
-        data = bytes(1 << 20)  # hashed without the interpreter's lock
+        data = bytes(1 << 20)  # hashing releases the interpreter's lock
 
         def burn():
             while True:
@@ -159,7 +159,7 @@ class Spin(Fake):
 
 
 class Chatty(Fake):
-    """Prints to standard output, where the answers go."""
+    """Prints to standard output, which carries the worker protocol."""
 
     def setup(self):
         super().setup()
@@ -168,7 +168,7 @@ class Chatty(Fake):
 
 
 class Waits(Fake):
-    """Says that it runs, then takes its time."""
+    """Writes its process id to a file during a timed epoch, then sleeps."""
 
     epochs = 0
 
@@ -181,7 +181,7 @@ class Waits(Fake):
 
 
 class Graphed(Fake):
-    """Opens its dataset and reports what it was given."""
+    """Opens its dataset and reports its size."""
 
     needs_graph = True
 
@@ -202,7 +202,7 @@ class Graphed(Fake):
 
 
 class Fragile(Fake):
-    """Crashes until the file that its option names is there."""
+    """Crashes until the file named by its option exists."""
 
     def run_epoch(self, epoch, timeline):
         if not Path(self.cell.recipe["flag"]).exists():
@@ -211,14 +211,14 @@ class Fragile(Fake):
 
 
 class GreedyGpuDriver(Fake):
-    """What the driver says when a kernel's own allocation fails."""
+    """Raises the driver's message for a failed allocation in a kernel."""
 
     def setup(self):
         raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be ...")
 
 
 class Sampling(Fake):
-    """Samples only, and lets be looked into; with the option ``flag`` the look fails."""
+    """Samples only and supports profiling, which fails if the option ``flag`` is set."""
 
     def audit(self, epoch):
         report = super().audit(epoch)
@@ -242,6 +242,6 @@ class SamplingTwice(Sampling):
 
 
 class Gpu(Fake):
-    """Runs on a GPU, it says."""
+    """Declares that it runs on a GPU."""
 
     devices = ("cpu", "cuda")

@@ -1,4 +1,4 @@
-"""Names of the fake systems, the environment that makes them known, and who is told of runs."""
+"""Names of the fake systems, the environment that registers them, and an observer."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def fake_environment():
 
 
 class Quiet:
-    """An observer that remembers what it was told."""
+    """An observer that records notes and steps."""
 
     def __init__(self):
         self.notes = []

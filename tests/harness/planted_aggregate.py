@@ -1,4 +1,4 @@
-"""An aggregation whose layers are right, and whose own account of what they aggregate is not."""
+"""An aggregation that is correct inside a model and wrong as a separate kernel."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,16 +8,16 @@ from gnnbench.models.aggregation import Csr
 
 @dataclass(frozen=True)
 class Skimped(Csr):
-    """By itself it leaves the last destination out."""
+    """Run as a separate kernel, it skips the last destination."""
 
     name: ClassVar[str] = "skimped"
 
     def build(self):
         framework = super().build()
-        right = framework.aggregation
+        correct = framework.aggregation
 
         def skimped(mode, weighted):
-            run = right(mode, weighted)
+            run = correct(mode, weighted)
 
             def short(block, x, weights):
                 out = run(block, x, weights).clone()

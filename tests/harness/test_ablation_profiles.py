@@ -1,4 +1,4 @@
-"""Profiles of breakdown that switch techniques on one after the other, and compare all systems."""
+"""Profiles of breakdown that add one technique at a time, and that compare all systems."""
 
 import pytest
 
@@ -19,10 +19,10 @@ def planned(profile, folder):
 @pytest.mark.parametrize(
     ("profile", "model"), [("fastgl", "gcn"), ("fastgl", "gin"), ("fastgl-papers", "gcn")]
 )
-def test_fastgls_cells_are_a_technique_apart(profile, model, tmp_path):
+def test_fastgl_profile_adds_one_technique_per_cell(profile, model, tmp_path):
     cells = [c for c in planned(profile, tmp_path) if c.model == model]
-    found = [tuple(c.recipe[kind]["name"] for kind in KINDS) for c in cells]
-    assert found == [
+    names = [tuple(c.recipe[kind]["name"] for kind in KINDS) for c in cells]
+    assert names == [
         ("uva", "as-drawn", "csr", "hop-by-hop"),
         ("match", "as-drawn", "csr", "hop-by-hop"),
         ("match", "greedy", "csr", "hop-by-hop"),
@@ -34,13 +34,13 @@ def test_fastgls_cells_are_a_technique_apart(profile, model, tmp_path):
     assert {c.recipe["sampler"]["pick"] for c in cells} == {"reservoir"}
 
 
-def test_gnnlabs_cells_are_those_of_its_table(tmp_path):
+def test_gnnlab_profile_has_the_cells_of_the_papers_table(tmp_path):
     cells = planned("gnnlab", tmp_path)
-    found = {
+    settings = {
         (c.system, c.recipe["sampler"]["topology"], c.recipe["features"].get("ratio"))
         for c in cells
     }
-    assert found == {
+    assert settings == {
         ("tsota", "cpu", None), ("tsota", "cpu", 0.21),
         ("tsota", "gpu", None), ("tsota", "gpu", 0.07),
         ("gnnlab", "gpu", None), ("gnnlab", "gpu", 0.07),
@@ -51,11 +51,11 @@ def test_gnnlabs_cells_are_those_of_its_table(tmp_path):
 
 
 @pytest.mark.parametrize("profile", ["systems", "systems-gpu"])
-def test_every_system_is_in_the_comparison(profile, tmp_path):
-    """WholeGraph, which only samples, and PyG around our sampler, which stands in for it, apart."""
+def test_systems_profile_contains_every_system(profile, tmp_path):
+    """Except WholeGraph, which only samples, and the stand-in of PyG."""
     cells = planned(profile, tmp_path)
-    apart = {"wholegraph", "pyg-native-sampler"}
-    assert {c.system for c in cells} - apart == set(registry.OURS["system"]) - apart
-    if profile == "systems-gpu":  # on a link: nobody's rows by the host's cores where ours are not
+    excluded = {"wholegraph", "pyg-native-sampler"}
+    assert {c.system for c in cells} - excluded == set(registry.OURS["system"]) - excluded
+    if profile == "systems-gpu":  # every store reads rows over the link
         stores = {c.recipe["features"]["name"] for c in cells}
         assert stores <= {"uva", "match", "window", "cache", "dgl", "graphbolt", "pyg"}

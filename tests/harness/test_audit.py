@@ -1,4 +1,4 @@
-"""What the runner holds an epoch's answer against, on answers written out."""
+"""Checks of an epoch's report, with reports written by hand."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def cell(until="compute", **changes):
     return Cell("e", "s", "d", model, until=until, **{"composed": False, **changes})
 
 
-def test_a_loss_of_a_model_and_none_without():
+def test_loss_is_required_with_a_model_and_refused_without():
     without = {"epoch": 0, "loss": None, **TIMES}
     with_one = {**without, "loss": 0.5}
     assert report_audit.sample_fault(cell("sample"), {}, 0, without) == ""
@@ -29,28 +29,28 @@ def test_a_loss_of_a_model_and_none_without():
     assert report_audit.loss_fault(same) == ""
 
 
-def test_seeds_may_be_drawn_in_no_time():
-    answer = {"epoch": 3, "loss": None, **TIMES, "sample_time_s": 0.0}
+def test_sample_phase_of_gathers_may_take_no_time():
+    report = {"epoch": 3, "loss": None, **TIMES, "sample_time_s": 0.0}
     gathers = replace(cell("memory_io"), fanouts=())
-    assert report_audit.sample_fault(gathers, {}, 3, answer) == ""
-    assert "phase sample" in report_audit.sample_fault(cell("memory_io"), {}, 3, answer)
+    assert report_audit.sample_fault(gathers, {}, 3, report) == ""
+    assert "phase sample" in report_audit.sample_fault(cell("memory_io"), {}, 3, report)
     assert "phase memory_io" in report_audit.sample_fault(
-        gathers, {}, 3, {**answer, "memory_io_time_s": 0.0}
+        gathers, {}, 3, {**report, "memory_io_time_s": 0.0}
     )
 
 
-@pytest.mark.parametrize("nothing", [None, 0.0])
-def test_every_phase_has_a_span_within_the_epoch(nothing):
-    answer = {"epoch": 3, "loss": 0.5, **TIMES, "memory_io_time_s": nothing}
+@pytest.mark.parametrize("missing", [None, 0.0])
+def test_missing_phase_span_is_a_fault(missing):
+    report = {"epoch": 3, "loss": 0.5, **TIMES, "memory_io_time_s": missing}
     assert (
-        report_audit.sample_fault(cell(), {}, 3, answer)
+        report_audit.sample_fault(cell(), {}, 3, report)
         == "epoch 3 has no span of the phase memory_io"
     )
-    answer["loss"] = None
-    assert report_audit.sample_fault(cell("sample"), {}, 3, answer) == ""
+    report["loss"] = None
+    assert report_audit.sample_fault(cell("sample"), {}, 3, report) == ""
 
 
-def test_no_other_phase_has_one():
+def test_span_of_an_unexpected_phase_is_a_fault():
     assert report_audit.phase_fault(cell("memory_io"), 1, ["sample", "memory_io"]) == ""
     assert report_audit.phase_fault(cell("memory_io"), 1, ["sample", "compute"]) == (
         "epoch 1 has spans of 'compute' where its phases are: sample, memory_io"
@@ -62,36 +62,38 @@ def epochs(**values):
     return [{**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}] * 4
 
 
-def test_idle_time_is_a_doubt_where_a_system_opens_its_own_spans():
+def test_idle_time_is_a_doubt_if_a_system_opens_its_own_spans():
     idle = epochs(idle_s=0.5)
     assert "0.5 s of its epochs of 1 s are in no phase" in report_audit.idle_doubt(
         cell("sample"), idle
     )
     assert report_audit.idle_doubt(cell("sample"), epochs(idle_s=0.05)) == ""
-    assert report_audit.idle_doubt(cell(), idle) == ""  # judged by the wall time, which holds it
+    assert (
+        report_audit.idle_doubt(cell(), idle) == ""
+    )  # its primary metric, the wall time, includes idle time
     ours = {"order": {"name": "as-drawn"}, "schedule": {"name": "serial"}}
     assert report_audit.idle_doubt(cell("sample", composed=True, recipe=ours), idle) == ""
-    for kind in ours:  # a stranger's may do its work before the spans, or between them
+    for kind in ours:  # a plug-in may work before or between the spans
         recipe = {**ours, kind: {"name": "strange"}}
         doubt = report_audit.idle_doubt(cell("sample", composed=True, recipe=recipe), idle)
         assert "work may be left out of its sampling time" in doubt
 
 
-def test_a_long_audit_is_a_doubt():
+def test_long_audit_is_a_doubt():
     own = cell("sample")
     assert report_audit.after_doubt(own, epochs(audit_s=0.9)) == ""
     long = epochs(audit_s=1.5)
     assert "it worked for 1.52 s after each epoch of 1 s" in report_audit.after_doubt(own, long)
     short = epochs(wall_s=0.01, outer_s=0.01, block_s=0.03, audit_s=0.4)
-    assert report_audit.after_doubt(own, short) == ""  # counting has its price
+    assert report_audit.after_doubt(own, short) == ""  # counting takes time
 
 
-def test_of_stages_of_ours_only_what_comes_before_the_audit_is_a_doubt():
+def test_built_in_stages_are_doubted_only_for_work_before_the_audit():
     ours = {"order": {"name": "as-drawn"}, "features": {"name": "host"}}
     known = cell("memory_io", composed=True, recipe=ours)
     assert report_audit.after_doubt(known, epochs(audit_s=9.0)) == ""
     assert "it worked for 2 s after each epoch" in report_audit.after_doubt(
         known, epochs(block_s=3.0)
     )
-    strange = cell("memory_io", composed=True, recipe={**ours, "features": {"name": "strange"}})
-    assert "it worked for" in report_audit.after_doubt(strange, epochs(audit_s=9.0))
+    custom = cell("memory_io", composed=True, recipe={**ours, "features": {"name": "strange"}})
+    assert "it worked for" in report_audit.after_doubt(custom, epochs(audit_s=9.0))

@@ -1,4 +1,4 @@
-"""The experiment bandwidth through the runner: rates, ceilings and requests of real epochs."""
+"""Runs of the experiment ``bandwidth``: rates, ceilings and requests of real epochs."""
 
 import pytest
 
@@ -20,8 +20,8 @@ def request(folder, *options, profile="smoke", **more):
 
 
 @pytest.mark.timeout(300)
-def test_rows_and_copies_are_reported_for_every_cell(tmp_path, observer):
-    """Our, torch's and (if it is installed) PyG's gather do identical work."""
+def test_bandwidth_run_reports_row_and_copy_rates_of_every_cell(tmp_path, observer):
+    """The gathers of gnnbench, torch and PyG (if installed) do identical work."""
     cells, planned = 6, request(tmp_path, "pairs=[1]", systems=("baseline", "pyg"))
     if any(f.status == "missing_dep" for f in planned.plan.failures.values()):
         cells, planned = 4, request(tmp_path, "pairs=[1]", systems=("baseline",))
@@ -51,8 +51,8 @@ def test_rows_and_copies_are_reported_for_every_cell(tmp_path, observer):
     assert len(figure(run).axes) == 2
 
 
-def test_every_profile_can_be_planned(tmp_path):
-    """Fields of stores that only some have, datasets' names, sizes of gathers and tables."""
+def test_bandwidth_profiles_can_be_planned(tmp_path):
+    """Covers store settings, dataset names, and sizes of gathers and tables."""
     for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-width",
                     "gpu-gather", "gpu-table", "gpu-share"):  # fmt: skip
         plan = request(tmp_path, profile=profile).plan
@@ -61,15 +61,15 @@ def test_every_profile_can_be_planned(tmp_path):
         assert not reasons, (profile, reasons)
 
 
-def test_stores_on_a_gpu_have_each_way_once(tmp_path):
+def test_gpu_profile_has_each_store_configuration_once(tmp_path):
     cells = request(tmp_path, profile="gpu").plan.cells
-    ways = [
+    stores = [
         (c.system, *(f.get(key, "") for key in ("name", "access", "memory", "table")))
         for c in cells
         for f in [c.recipe["features"]]
     ]
-    assert len(ways) == len(set(ways))
-    assert {w[1:] for w in ways if w[0] == "baseline"} == {
+    assert len(stores) == len(set(stores))
+    assert {s[1:] for s in stores if s[0] == "baseline"} == {
         ("host", "", "", ""), ("gpu", "", "", ""), ("uva", "naive", "registered", ""),
         ("uva", "aligned", "registered", ""), ("uva", "page-ordered", "registered", ""),
         ("uva", "page-ordered", "vmm", ""), ("dgl", "", "", "host"), ("dgl", "", "", "uva"),
@@ -77,22 +77,22 @@ def test_stores_on_a_gpu_have_each_way_once(tmp_path):
     }  # fmt: skip
 
 
-def test_multiprocessors_are_shared_out_by_a_green_context_and_by_a_capped_grid(tmp_path):
-    """One budget at a time, each cell once."""
+def test_gpu_share_profile_varies_green_contexts_and_capped_grids(tmp_path):
+    """One budget per cell, each cell once."""
     cells = request(tmp_path, profile="gpu-share").plan.cells
-    found = [
+    shares = [
         (f["access"], f.get("blocks"), s["name"], s.get("sms"))
         for c in cells
         for f, s in [(c.recipe["features"], c.recipe["schedule"])]
     ]
     contexts, grids = [0, 8, 16, 24, 32, 48, 64], [1, 2, 4, 8, 16, 32, 64, 132]
-    right = {("naive", None, "prefetch", sms) for sms in contexts}
-    right |= {("page-ordered", blocks, "serial", None) for blocks in grids}
-    assert len(found) == len(right) and set(found) == right
+    expected = {("naive", None, "prefetch", sms) for sms in contexts}
+    expected |= {("page-ordered", blocks, "serial", None) for blocks in grids}
+    assert len(shares) == len(expected) and set(shares) == expected
 
 
-def test_a_grid_that_nobody_caps_cannot_run(tmp_path):
-    """Told of the cell, as of a share of the multiprocessors of a CPU."""
+def test_blocks_without_a_capped_access_is_unsupported(tmp_path):
+    """The cell is reported, as with a share of multiprocessors on a CPU."""
     options = ("device=cuda", "baseline.features=uva", "baseline.features.access=naive")
     plan = request(tmp_path, *options, "baseline.features.blocks=4").plan
     assert {(f.status, f.reason) for f in plan.failures.values()} == {(
@@ -119,11 +119,11 @@ def test_mistyped_options_are_named(tmp_path, options, words):
         request(tmp_path, *options)
 
 
-def test_a_table_without_edges_is_not_sampled(tmp_path):
+def test_table_without_edges_cannot_be_sampled(tmp_path):
     with pytest.raises(UsageError, match="'rows@2kx8' has no edges to sample; give -o fanouts"):
         request(tmp_path, "fanouts=[5,3]", datasets=("rows@2kx8",))
 
 
-def test_mistyped_tables_are_named(tmp_path):
+def test_mistyped_table_is_named(tmp_path):
     with pytest.raises(UsageError, match="as in rows@2Mx128"):
         request(tmp_path, datasets=("rows@2Gx128",))

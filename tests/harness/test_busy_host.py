@@ -1,4 +1,4 @@
-"""Runs on a busy machine: doubtful and marked, never incorrect, with every ratio."""
+"""Runs on a busy machine keep their ratios, marked as doubtful, and are never incorrect."""
 
 import os
 import re
@@ -15,21 +15,21 @@ from gnnbench.measure import machine
 from gnnbench.schema import reader
 
 BUSY_SECONDS = machine.busy_seconds  # before fixtures replace it
-# Their parent ends at once: children of this process would be its own work.
+# Their parent ends at once: CPU time of children would count as this process's own.
 LOOP = "timeout 120 sh -c 'while :; do :; done' > /dev/null & echo $!"
 
 
 @pytest.fixture
 def busy(fakes, monkeypatch):
-    """Two processes that use a core each, seen by the runner."""
+    """Runs two processes that use a core each and are visible to the runner."""
     monkeypatch.setattr(machine, "busy_seconds", BUSY_SECONDS)
     pids = [int(subprocess.check_output(["sh", "-c", LOOP])) for _ in range(2)]
     yield
-    for pid in pids:  # of timeout, which ends its child
+    for pid in pids:  # the process of `timeout`, which ends its child
         os.kill(pid, signal.SIGTERM)
 
 
-def test_ratios_of_a_busy_machine_are_marked(busy, launch):
+def test_busy_machine_marks_ratios(busy, launch):
     outcome = launch("fake,slow", repeats=2, options=("speed=0.03",))
     rows = by_system(outcome)
     assert {r["status"] for r in rows.values()} == {"ok"} and outcome.exit_code == 0
@@ -40,21 +40,21 @@ def test_ratios_of_a_busy_machine_are_marked(busy, launch):
     (line,) = render.busy(run)
     assert re.match(r"other programs used [0-9.]+ cores in the disturbed rounds: .*sh \(", line)
     (part,) = table.main_tables(run.cells, run.metrics)
-    (told,) = [line for line in part.lines if line["system"].startswith("slow")]
-    assert told["system"].endswith("(?)")
-    assert re.fullmatch(r"[0-9.]+x \[.*\] \(\?\)", told["speed-up"])
+    (slow_line,) = [line for line in part.lines if line["system"].startswith("slow")]
+    assert slow_line["system"].endswith("(?)")
+    assert re.fullmatch(r"[0-9.]+x \[.*\] \(\?\)", slow_line["speed-up"])
 
 
-def test_a_comparison_of_a_busy_machine_has_all_pairs_and_no_verdict(busy, launch):
+def test_busy_machine_leaves_all_pairs_and_no_verdict(busy, launch):
     outcome = launch("fake,slow", repeats=3, options=("speed=0.02",))
     slow = by_system(outcome)["slow"]
     assert (slow["status"], slow["pairs"], slow["verdict"]) == ("unstable", 3, "")
     assert slow["ratio"] < 1 and "other programs used" in slow["doubtful"]
-    lives = {(s["life"], s["void"]) for s in reader.read(outcome.folder).samples}
-    assert sum(void for _, void in lives) == 2
+    trials = {(s["life"], s["void"]) for s in reader.read(outcome.folder).samples}
+    assert sum(void for _, void in trials) == 2
 
 
-def test_a_stopped_worker_is_noted_in_its_row(launch, tmp_path):
+def test_stopped_worker_is_noted_in_its_row(launch, tmp_path):
     flag = tmp_path / "flag"
 
     def stop():
@@ -62,7 +62,7 @@ def test_a_stopped_worker_is_noted_in_its_row(launch, tmp_path):
             time.sleep(0.01)
         worker = int(flag.read_text())
         os.kill(worker, signal.SIGSTOP)
-        time.sleep(2.2)  # longer than two looks are apart
+        time.sleep(2.2)  # longer than the polling interval
         os.kill(worker, signal.SIGCONT)
 
     thread = threading.Thread(target=stop)

@@ -1,4 +1,4 @@
-"""The experiment end to end: what worker processes measure is what the trace says."""
+"""The experiment ``cache-ratio``: measured hit ratios match the simulated curve."""
 
 import pytest
 
@@ -15,12 +15,12 @@ POINT = 0.01
 @pytest.fixture
 def outcome(tmp_path, observer):
     options = ("rounds=2", "batch_size=64", "reference=none")
-    datasets = ("products~twin@0.005",)  # epochs of fewer seeds differ by more than a point
+    datasets = ("products~twin@0.005",)  # smaller epochs vary by more than POINT
     over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)
     return campaign.run(make_request("cache-ratio", over, tmp_path, False), observer)
 
 
-def test_measured_hits_agree_with_the_curve_within_a_point(outcome):
+def test_measured_hit_ratios_match_the_simulated_curve(outcome):
     run = reader.read(outcome.folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 6, [r["reason"] for r in run.cells]
     known = {(r["id"], r["name"], r["where"]): r["value"] for r in run.metrics}
@@ -34,16 +34,16 @@ def test_measured_hits_agree_with_the_curve_within_a_point(outcome):
             for c in run.curves
             if (c["id"], c["policy"], c["ratio"]) == (row["id"], policy, 0.1)
         )
-        found = known[row["id"], "hit_ratio", ""]
-        assert abs(found - exact) < POINT
-        measured[paths["features"], policy] = found
+        hits = known[row["id"], "hit_ratio", ""]
+        assert abs(hits - exact) < POINT
+        measured[paths["features"], policy] = hits
         assert known[row["id"], "cache_rows", ""] == round(0.1 * row["nodes"])
         where = ["cache", "host", *(["reused"] if paths["features"] == "match" else [])]
         rows = [known[row["id"], "feature_bytes", w] for w in where]
         assert sum(rows) == pytest.approx(row["unique_nodes"] * row["feature_dim"] * 4, rel=1e-3)
     plain = measured["cache", "presc#1"]
-    assert 0.1 < plain < measured["cache", "optimal"]  # it was told each epoch that it ran
-    assert 0 < measured["match", "presc#1"] < plain  # what is reused is not asked for
+    assert 0.1 < plain < measured["cache", "optimal"]  # it observed each epoch
+    assert 0 < measured["match", "presc#1"] < plain  # reused rows are not requested
     assert measured["cache", "sieve"] > 0.1
     assert len(figure(run).axes) == 3
     (id_of,) = (r["id"] for r, p in caches if p.get("features.policy") == "presc#1")

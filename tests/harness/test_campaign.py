@@ -29,7 +29,7 @@ def metric(outcome, system, stage, name):
     return row
 
 
-def test_a_pair_gives_two_rows_and_a_ratio(launch):
+def test_run_of_two_systems_has_two_rows_and_a_ratio(launch):
     outcome = launch("fake,slow", repeats=5, options=("speed=0.01",))
     rows = by_system(outcome)
     fake, slow = rows["fake"], rows["slow"]
@@ -46,12 +46,12 @@ def test_a_pair_gives_two_rows_and_a_ratio(launch):
     assert (fake["sampled_edges"], fake["verified"], fake["n"]) == (4000, False, 10)
     moved = metric(outcome, "fake", "features", "feature_bytes")
     assert (moved["where"], moved["value"], moved["unit"]) == ("host", 4096, "B")
-    back = reader.read(outcome.folder)
-    assert [r["id"] for r in back.cells] == [r["id"] for r in outcome.rows]
-    assert back.record["definition_hash"][:8] == outcome.folder.name.rpartition("-")[2]
+    written = reader.read(outcome.folder)
+    assert [r["id"] for r in written.cells] == [r["id"] for r in outcome.rows]
+    assert written.record["definition_hash"][:8] == outcome.folder.name.rpartition("-")[2]
 
 
-def test_rounds_are_interleaved_a_b_b_a_in_fresh_processes(launch):
+def test_rounds_alternate_in_fresh_processes(launch):
     outcome = launch("fake,slow", repeats=2)
     timed = [s for s in samples(outcome) if not s["warmup"]]
     assert [s["system"] for s in timed] == [
@@ -72,13 +72,13 @@ def test_rounds_are_interleaved_a_b_b_a_in_fresh_processes(launch):
     assert [s["system"] for s in warm] == ["fake", "slow", "slow", "fake"]
 
 
-def test_the_reference_pools_its_samples_of_all_comparisons(launch):
+def test_reference_pools_samples_of_all_comparisons(launch):
     rows = by_system(launch("fake,slow,other", repeats=2))
     assert (rows["fake"]["n"], rows["fake"]["lives"]) == (8, 4)
     assert rows["slow"]["n"] == rows["other"]["n"] == 4
 
 
-def test_a_lonely_reference_runs_alone(launch):
+def test_single_system_runs_alone(launch):
     outcome = launch("fake", repeats=3)
     (row,) = outcome.rows
     assert (row["n"], row["lives"], row["verdict"]) == (6, 3, "reference")
@@ -86,7 +86,7 @@ def test_a_lonely_reference_runs_alone(launch):
     assert {s["pair"] for s in samples(outcome)} == {row["id"]}
 
 
-def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
+def test_different_work_has_ratios_per_edge_and_batch_only(launch):
     outcome = launch("fake,other", repeats=3, options=("speed=0.01",))
     row = by_system(outcome)["other"]
     assert row["work_class"] == "different"
@@ -127,7 +127,7 @@ def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
         ("unable", "unsupported", "take another", 3),
     ],
 )
-def test_a_failure_is_a_row(launch, system, status, words, code):
+def test_failure_is_a_row_with_status_and_exit_code(launch, system, status, words, code):
     limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=2"}
     options = (limits[system],) if system in limits else ()
     outcome = launch(f"{system},fake", repeats=1, options=options)
@@ -140,12 +140,12 @@ def test_a_failure_is_a_row(launch, system, status, words, code):
     assert rows[system].get("ratio") is None
 
 
-def test_what_fails_its_gate_is_never_timed(launch):
+def test_system_that_fails_its_gate_is_not_timed(launch):
     outcome = launch("incorrect,fake")
     assert not samples(outcome, system="incorrect")
 
 
-def test_a_failing_reference_leaves_the_others_running_alone(launch):
+def test_systems_run_alone_after_the_reference_fails(launch):
     outcome = launch("crash,slow", options=("reference=crash",))
     rows = by_system(outcome)
     assert rows["crash"]["status"] == "crash"
@@ -154,13 +154,13 @@ def test_a_failing_reference_leaves_the_others_running_alone(launch):
     assert outcome.exit_code == 3
 
 
-def test_no_process_is_left_behind(launch):
+def test_run_leaves_no_processes(launch):
     before = {p.pid for p in psutil.Process().children(recursive=True)}
     launch("fake,hang,crash,slow", repeats=1, options=("cell_timeout_s=1",))
     assert {p.pid for p in psutil.Process().children(recursive=True)} <= before
 
 
-def test_a_missing_system_gets_its_stand_in_unless_named(launch):
+def test_missing_system_gets_its_stand_in_unless_named(launch):
     outcome = launch("fake,absent", named=False)
     rows = by_system(outcome)
     assert rows["absent"]["status"] == "missing_dep"
@@ -172,20 +172,22 @@ def test_a_missing_system_gets_its_stand_in_unless_named(launch):
     assert outcome.exit_code == 6
 
 
-def test_unsupported_counts_only_when_named(launch):
+def test_unsupported_system_fails_the_run_only_if_named(launch):
     assert launch("fake,unable", named=False).exit_code == 0
     assert launch("fake,unable", named=True).exit_code == 3
 
 
-def test_a_spinning_worker_makes_rows_doubtful(launch):
+def test_spinning_worker_makes_its_row_doubtful(launch):
     outcome = launch("fake,spin,slow", repeats=1, options=("speed=0.05",))
     rows = by_system(outcome)
     assert "'spin'" in rows["spin"]["doubtful"]
-    assert not any("'spin'" in rows[s]["doubtful"] for s in ("fake", "slow"))  # not their doing
+    assert not any(
+        "'spin'" in rows[s]["doubtful"] for s in ("fake", "slow")
+    )  # they did not cause it
     assert metric(outcome, "fake", "epoch", "idle_cpu_share")["value"] > 0.1
 
 
-def test_pairs_in_doubt_are_repeated_twice_and_the_ratio_has_no_verdict(launch, observer):
+def test_doubtful_pairs_are_repeated_and_leave_no_verdict(launch, observer):
     outcome = launch("fake,spin", repeats=3, options=("speed=0.1", "warmup_epochs=0"))
     rows = by_system(outcome)
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
@@ -194,13 +196,13 @@ def test_pairs_in_doubt_are_repeated_twice_and_the_ratio_has_no_verdict(launch, 
     assert rows["spin"]["reason"].startswith("the worker of 'spin' used")
     assert "so there is no verdict; run again on a quiet machine" in rows["spin"]["reason"]
     void = {s["life"] for s in samples(outcome) if s["void"]}
-    # All three pairs that were planned. On a busy machine a worker may spin too little to be seen.
+    # All three planned pairs. On a busy machine, a worker may spin too little to be detected.
     assert 1 <= len(void) <= 2 and rows["spin"]["pairs"] == rows["spin"]["lives"] == 3
     assert rows["spin"]["stopped"] in ("precise", "pairs", "called", "budget", "doubt")
     assert sum("is void" in n for n in observer.notes) == len(void)
 
 
-def test_what_a_system_prints_goes_to_its_log(launch):
+def test_output_of_a_system_goes_to_its_log(launch):
     outcome = launch("fake,chatty")
     assert by_system(outcome)["chatty"]["status"] == "ok"
     (log,) = (outcome.folder / "logs").glob("*-chatty.log")
@@ -208,7 +210,7 @@ def test_what_a_system_prints_goes_to_its_log(launch):
     assert "more chatter" in log.read_text()
 
 
-def test_the_folder_is_complete_and_tells_nothing_of_the_machine(launch, tmp_path):
+def test_run_folder_is_complete_and_contains_no_local_paths(launch, tmp_path):
     outcome = launch("fake,slow,crash")
     names = {p.name for p in outcome.folder.iterdir()}
     assert names >= {"cells.csv", "samples.csv", "run.json", "definition.toml", "logs"}
@@ -223,7 +225,7 @@ def test_the_folder_is_complete_and_tells_nothing_of_the_machine(launch, tmp_pat
     assert str(tmp_path) not in (outcome.folder / "cells.csv").read_text()
 
 
-def test_two_runs_in_one_folder_exclude_each_other(launch, tmp_path):
+def test_second_run_in_a_folder_is_refused(launch, tmp_path):
     from gnnbench.harness.folder import locked
 
     with locked(tmp_path / "results"), pytest.raises(UsageError, match="another run is writing"):
@@ -241,14 +243,14 @@ def interrupt_when(condition):
     thread.start()
 
 
-def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
+def test_ctrl_c_keeps_finished_pairs_and_resume_continues(launch, tmp_path):
     flag = tmp_path / "flag"
     options = (f'waits.flag="{flag}"',)
     interrupt_when(flag.exists)
     with pytest.raises(campaign.Interrupted) as stopped:
         launch("fake,slow,waits", repeats=3, options=options)
     run = reader.read(stopped.value.folder)
-    # The pair that was under way does not count.
+    # The interrupted pair does not count.
     assert {r["system"]: r["n"] for r in run.cells} == {"fake": 6, "slow": 6}
     assert run.record["finished"] is False
     worker = int(flag.read_text())
@@ -266,20 +268,20 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
     assert {s["life"] for s in after if s["system"] == "waits" and not s["void"]} == {1, 2, 3}
 
 
-def test_the_dry_run_of_resume_is_what_is_left(launch, tmp_path, monkeypatch):
+def test_dry_run_of_resume_lists_the_remaining_pairs(launch, tmp_path, monkeypatch):
     flag = tmp_path / "flag"
     options = (f'waits.flag="{flag}"',)
     interrupt_when(flag.exists)
     with pytest.raises(campaign.Interrupted):
         launch("fake,slow,waits", options=options)
-    seen = []
+    requests = []
     with monkeypatch.context() as patch:
-        patch.setattr(campaign, "run", lambda request, observer: seen.append(request))
+        patch.setattr(campaign, "run", lambda request, observer: requests.append(request))
         launch("fake,slow,waits", options=options, resume=True)
-    left = campaign.unfinished(seen[0])
-    assert [c.system for c in left.cells] == ["fake", "waits"] and len(left.pairs) == 1
+    remaining = campaign.unfinished(requests[0])
+    assert [c.system for c in remaining.cells] == ["fake", "waits"] and len(remaining.pairs) == 1
     launch("fake,slow,waits", options=options, resume=True)
-    assert not campaign.unfinished(seen[0]).pairs
+    assert not campaign.unfinished(requests[0]).pairs
 
 
 def test_resume_of_a_finished_run_measures_nothing(launch):
@@ -289,7 +291,7 @@ def test_resume_of_a_finished_run_measures_nothing(launch):
     assert again.rows == first.rows
 
 
-def test_resume_refuses_what_changed(launch, monkeypatch):
+def test_resume_refuses_changed_settings_code_and_machine(launch, monkeypatch):
     from gnnbench.measure import machine
 
     with pytest.raises(UsageError, match="no run of"):
@@ -305,7 +307,7 @@ def test_resume_refuses_what_changed(launch, monkeypatch):
     assert launch("fake", resume=True, force=True).folder == first.folder
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     for what, change in (
-        ("the machine", ("fingerprint", lambda found: "another")),
+        ("the machine", ("fingerprint", lambda hardware: "another")),
         ("a package's version", ("versions", lambda: {"dgl": "another"})),
     ):
         with monkeypatch.context() as patch:
@@ -315,7 +317,7 @@ def test_resume_refuses_what_changed(launch, monkeypatch):
 
 
 def test_resume_refuses_a_plugin_whose_sources_changed(launch, monkeypatch, tmp_path):
-    """A repaired sampler would keep the verdict on what it was, a broken one too."""
+    """Otherwise a changed sampler would keep the verdict on its old version."""
     from gnnbench.core import registry
 
     changed = tmp_path / "changed.py"
@@ -333,17 +335,17 @@ def test_resume_refuses_a_plugin_whose_sources_changed(launch, monkeypatch, tmp_
     assert launch("fake,slow", resume=True, force=True).folder == first.folder
 
 
-def test_an_unknown_dataset_is_refused_before_anything_runs(launch, tmp_path):
+def test_unknown_dataset_is_refused_before_the_run(launch, tmp_path):
     with pytest.raises(UsageError, match="did you mean 'products"):
         launch("fake", datasets=("prodcts~twin",))
     assert not (tmp_path / "results").exists()
 
 
-def test_a_dataset_that_is_not_here_is_a_row(launch):
+def test_missing_dataset_is_a_row(launch):
     outcome = launch("fake", datasets=("papers100m", "products~twin@0.005"))
-    states = {r["dataset"]: (r["status"], r["reason"]) for r in outcome.rows}
-    assert states["products~twin@0.005"] == ("ok", "")
-    status, reason = states["papers100m"]
+    outcomes = {r["dataset"]: (r["status"], r["reason"]) for r in outcome.rows}
+    assert outcomes["products~twin@0.005"] == ("ok", "")
+    status, reason = outcomes["papers100m"]
     assert status == "missing_data"
     assert "get it: gnnbench data get papers100m; or curl -LO http" in reason
     assert "\n" not in reason

@@ -14,8 +14,8 @@ from fakes import fake_environment
 
 
 @pytest.fixture
-def inside(fakes, said):
-    """The same in this process, for what starts no other: code, standard output and error."""
+def run_inside(fakes, said):
+    """Runs a command in this process; returns exit code, standard output and error."""
     return said
 
 
@@ -30,7 +30,7 @@ def wait_for(condition, process, limit=60):
         time.sleep(0.02)
 
 
-def test_ctrl_c_is_code_130_and_one_sentence(tmp_path):
+def test_ctrl_c_exits_with_130_and_a_hint(tmp_path):
     flag = tmp_path / "flag"
     words = (*RUN, "--systems", "fake,waits", "-o", f'waits.flag="{flag}"')
     process = start(*words, cwd=tmp_path)
@@ -44,8 +44,8 @@ def test_ctrl_c_is_code_130_and_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("advise", GRAPH), ("data", "prepare", GRAPH)])
-def test_ctrl_c_of_what_keeps_nothing_is_a_word(inside, monkeypatch, words):
-    """Whatever the parser of command lines makes of it on its way."""
+def test_ctrl_c_of_commands_without_results_prints_interrupted(run_inside, monkeypatch, words):
+    """The command-line parser must not replace the exit code."""
     from gnnbench.datasets import catalog, prepare
 
     def interrupted(*_, **__):
@@ -53,24 +53,24 @@ def test_ctrl_c_of_what_keeps_nothing_is_a_word(inside, monkeypatch, words):
 
     monkeypatch.setattr(prepare, "load_dataset", interrupted)
     monkeypatch.setattr(catalog, "prepare", interrupted)
-    code, out, err = inside(*words)
+    code, out, err = run_inside(*words)
     assert (code, out, err.splitlines()[-1]) == (130, "", "gnnbench: interrupted")
 
 
-def test_ctrl_c_while_figures_are_drawn_says_how_to_draw_them(inside, monkeypatch):
+def test_ctrl_c_while_drawing_names_the_plot_command(run_inside, monkeypatch):
     from gnnbench.analysis import plots
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(plots, "draw", interrupted)
-    code, out, err = inside(*RUN, "--systems", "fake")
+    code, out, err = run_inside(*RUN, "--systems", "fake")
     assert (code, out) == (130, "")
     assert "interrupted; all cells are measured, 'gnnbench plot " in err.splitlines()[-1]
 
 
-def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
-    """Runs through a script that pins the source digest: the tree may change meanwhile."""
+def test_sigkill_loses_at_most_the_current_block(tmp_path):
+    """A script pins the source digest, because the checkout may change during the test."""
     flag = tmp_path / "flag"
     script = (
         "from gnnbench.measure import machine\n"
@@ -91,7 +91,7 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
     worker = int(flag.read_text())
     process.kill()
     process.communicate(timeout=60)
-    for _ in range(200):  # the kernel ends orphans
+    for _ in range(200):  # the kernel kills orphans
         if not psutil.pid_exists(worker) or psutil.Process(worker).status() == "zombie":
             break
         time.sleep(0.02)
@@ -99,7 +99,7 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
         pytest.fail("the worker outlived its parent")
     (folder,) = (tmp_path / "results" / "breakdown").iterdir()
     kept = (folder / "samples.jsonl").read_bytes()
-    assert kept.count(b"\n") >= 12  # two pairs of the first comparison, and more
+    assert kept.count(b"\n") >= 12  # at least two pairs of the first comparison
     process = begin("--resume", "--json")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -110,7 +110,7 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
     assert (folder / "samples.jsonl").read_bytes().startswith(kept)
 
 
-def test_the_runner_of_fakes_imports_no_torch(tmp_path):
+def test_runner_of_fakes_does_not_import_torch(tmp_path):
     code = (
         "import sys\nsys.argv = ['gnnbench', *sys.argv[1:]]\nfrom gnnbench.cli import app\n"
         "app(standalone_mode=False)\nprint('torch' in sys.modules)"
@@ -124,13 +124,13 @@ def test_the_runner_of_fakes_imports_no_torch(tmp_path):
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "/proc/none", "x" * 300, "new/folder"])
-def test_a_dry_run_refuses_a_folder_that_a_run_cannot_write_to(inside, tmp_path, out):
+def test_dry_run_refuses_an_unwritable_folder(run_inside, tmp_path, out):
     (tmp_path / "file").touch()
     words = [*RUN, "--systems", "fake", "--out", out]
-    code, _, err = inside(*words, "--dry-run")
+    code, _, err = run_inside(*words, "--dry-run")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
     if out == "new/folder":
         assert code == 0
         return
     assert code == 2 and f"cannot write to '{out}'" in err
-    assert inside(*words) == (2, "", err)
+    assert run_inside(*words) == (2, "", err)

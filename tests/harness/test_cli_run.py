@@ -1,4 +1,4 @@
-"""The command as a user has it: a process, its two streams and its exit code."""
+"""The command line: standard output, standard error and exit codes."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from gnnbench.version import __version__
 
 
 @pytest.fixture
-def inside(fakes, said):
-    """The same in this process, for what starts no other: code, standard output and error."""
+def run_inside(fakes, said):
+    """Runs a command in this process; returns exit code, standard output and error."""
     return said
 
 
-def test_run_plot_and_json(inside, tmp_path):
+def test_run_plot_and_json(run_inside, tmp_path):
     code, out, err = call(*RUN[:-1], "1", "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
     assert code == 4, err
     for number, system in ((1, "slow"), (2, "incorrect"), (3, "crash")):
@@ -34,7 +34,7 @@ def test_run_plot_and_json(inside, tmp_path):
         assert (tmp_path / path).stat().st_size > 100
         (tmp_path / path).rename(tmp_path / path.name)
     (tmp_path / "cells.csv").rename(tmp_path / cells)
-    code, out, err = inside("plot", "--json")
+    code, out, err = run_inside("plot", "--json")
     assert (code, err) == (0, "")
     assert [Path(p) for p in json.loads(out)["figures"]] == figures
     redrawn = (tmp_path / figures[1]).read_bytes()
@@ -42,25 +42,25 @@ def test_run_plot_and_json(inside, tmp_path):
     assert b"incorrect" in redrawn and b"crash" in redrawn
 
 
-def test_json_is_all_there_is_on_standard_output(tmp_path):
+def test_json_is_the_only_standard_output(tmp_path):
     code, out, err = call(*RUN, "--systems", "fake", "--json", "--quiet", cwd=tmp_path)
-    found = json.loads(out)
+    report = json.loads(out)
     assert (code, err) == (0, "")
-    assert found["cells"][0]["status"] == "ok"
-    assert found["cells"][0]["recipe"]["speed"] > 0 and found["cells"][0]["fanouts"] == [
+    assert report["cells"][0]["status"] == "ok"
+    assert report["cells"][0]["recipe"]["speed"] > 0 and report["cells"][0]["fanouts"] == [
         15,
         10,
         5,
     ]
-    assert (tmp_path / found["run"] / "run.json").exists()
+    assert (tmp_path / report["run"] / "run.json").exists()
 
 
-def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(inside):
-    """``sampling`` asks for Floyd's of our samplers and leaves the packages their own."""
+def test_pick_of_a_definition_is_ignored_for_systems_without_it(run_inside):
+    """``sampling`` requests ``floyd`` of native samplers only."""
     words = ("run", "sampling", "--profile", "smoke", "--systems", "pyg")
-    code, out, err = inside(*words, "--dry-run", "--json", "--pick", "floyd")
+    code, out, err = run_inside(*words, "--dry-run", "--json", "--pick", "floyd")
     assert (code, "unknown pick 'floyd'" in err) == (2, True)
-    code, out, err = inside(*words, "--dry-run", "--json")
+    code, out, err = run_inside(*words, "--dry-run", "--json")
     assert code == 0, err
     assert {c["system"] for c in json.loads(out)["cells"]} == {"pyg"}
 
@@ -69,24 +69,24 @@ def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(inside):
     "option,stage",
     [("features.ratio=0.3", "features=cache"), ("order.window=4", "order=greedy")],
 )
-def test_a_setting_of_another_stage_says_whose_it_is(inside, option, stage):
+def test_setting_of_another_stage_names_that_stage(run_inside, option, stage):
     words = ("run", "breakdown", "--profile", "smoke", "--dry-run", "-o", f"baseline.{option}")
-    code, _, err = inside(*words)
+    code, _, err = run_inside(*words)
     assert (code, err.count("\n")) == (2, 1)
     assert re.search(f"{stage}( or [a-z]+)? has it: add -o baseline.{stage}$", err)
 
 
-def test_dry_run_writes_nothing(inside, tmp_path):
-    code, out, _ = inside(*RUN, "--systems", "fake,absent", "--dry-run", "--json")
-    found = json.loads(out)
+def test_dry_run_writes_nothing(run_inside, tmp_path):
+    code, out, _ = run_inside(*RUN, "--systems", "fake,absent", "--dry-run", "--json")
+    report = json.loads(out)
     assert code == 0
-    assert [(c["system"], c["status"]) for c in found["cells"]] == [
+    assert [(c["system"], c["status"]) for c in report["cells"]] == [
         ("fake", "planned"), ("absent", "missing_dep"),
     ]  # fmt: skip
-    assert found["estimated_time_s"] > 0
-    assert found["estimated_peak_bytes"] > 2**20
+    assert report["estimated_time_s"] > 0
+    assert report["estimated_peak_bytes"] > 2**20
     assert list(tmp_path.iterdir()) == []
-    code, out, _ = inside(*RUN, "--systems", "fake", "--dry-run")
+    code, out, _ = run_inside(*RUN, "--systems", "fake", "--dry-run")
     assert (code, " MiB\n" in out) == (0, True)
 
 
@@ -140,9 +140,9 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
 )
-def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message):
+def test_usage_errors_are_one_sentence_with_exit_code_2(run_inside, tmp_path, words, message):
     (tmp_path / "file").write_text("")
-    code, out, err = inside(*words)
+    code, out, err = run_inside(*words)
     assert (code, out) == (2, ""), err
     assert err.startswith("gnnbench: ")
     assert message in err
@@ -150,28 +150,28 @@ def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message
     assert "Traceback" not in err
 
 
-def test_a_malformed_variable_is_not_a_definition_s_fault(inside, monkeypatch):
+def test_malformed_variable_is_named(run_inside, monkeypatch):
     from gnnbench.core import registry
 
     monkeypatch.setenv("GNNBENCH_EXTRA_SAMPLERS", "oops")
     registry.entries.cache_clear()
-    code, _, err = inside(*RUN, "--systems", "fake", "--dry-run")
+    code, _, err = run_inside(*RUN, "--systems", "fake", "--dry-run")
     monkeypatch.undo()
     registry.entries.cache_clear()
     assert (code, err.startswith("gnnbench: GNNBENCH_EXTRA_SAMPLERS holds 'oops'")) == (2, True)
 
 
-def test_a_definition_goes_by_its_name_beside_it(inside, tmp_path):
-    own = 'schema_version = 2\nextends = "breakdown"\naxes.system = ["fake"]\n'
-    (tmp_path / "mine.toml").write_text(f'{own}reference = "fake"\naxes.seed = [7]\n')
-    code, out, err = inside("run", "mine", "--dry-run", "--json")
+def test_definition_in_the_working_folder_is_found_by_name(run_inside, tmp_path):
+    head = 'schema_version = 2\nextends = "breakdown"\naxes.system = ["fake"]\n'
+    (tmp_path / "mine.toml").write_text(f'{head}reference = "fake"\naxes.seed = [7]\n')
+    code, out, err = run_inside("run", "mine", "--dry-run", "--json")
     assert code == 0, err
     assert {c["seed"] for c in json.loads(out)["cells"]} == {7}
-    (tmp_path / "breakdown.toml").write_text("broken")  # a shipped name means what is shipped
-    assert inside("run", "breakdown", "--systems", "fake", "--dry-run")[0] == 0
+    (tmp_path / "breakdown.toml").write_text("broken")  # a shipped definition takes precedence
+    assert run_inside("run", "breakdown", "--systems", "fake", "--dry-run")[0] == 0
     rule = '[[constraints]]\nexclude = { system = "fak" }\n'
-    (tmp_path / "mine.toml").write_text(own + rule)
-    code, _, err = inside("run", "mine", "--dry-run")
+    (tmp_path / "mine.toml").write_text(head + rule)
+    code, _, err = run_inside("run", "mine", "--dry-run")
     assert (code, "unknown system 'fak'; did you mean 'fake'?" in err) == (2, True)
 
 
@@ -183,15 +183,15 @@ def test_a_definition_goes_by_its_name_beside_it(inside, tmp_path):
         ('device = "tpu"', "axis 'device' cannot be 'tpu'"),
     ],
 )
-def test_a_constraint_on_what_there_is_not_is_refused(inside, tmp_path, rule, message):
+def test_constraint_on_an_unknown_value_is_refused(run_inside, tmp_path, rule, message):
     text = 'schema_version = 2\nextends = "breakdown"\naxes.system = ["fake"]\n'
     text += f"[[constraints]]\nexclude = {{ {rule} }}\n"
     (tmp_path / "mine.toml").write_text(text)
-    code, _, err = inside("run", "mine.toml", "--dry-run")
+    code, _, err = run_inside("run", "mine.toml", "--dry-run")
     assert (code, message in err) == (2, True), err
 
 
-def test_several_values_of_a_field_and_of_an_axis_are_cells_of_one_run(inside):
+def test_lists_of_settings_and_axes_expand_to_cells(run_inside):
     words = (
         "run",
         "breakdown",
@@ -203,7 +203,7 @@ def test_several_values_of_a_field_and_of_an_axis_are_cells_of_one_run(inside):
         "--json",
     )
     grid = ("-o", "baseline.sampler=[fused-map,fastsample]", "-o", "fanouts=[[10,5],[15,10,5]]")
-    code, out, err = inside(*words, *grid)
+    code, out, err = run_inside(*words, *grid)
     assert code == 0, err
     cells = json.loads(out)["cells"]
     assert [(c["recipe"]["sampler"]["name"], c["fanouts"]) for c in cells] == [
@@ -212,36 +212,36 @@ def test_several_values_of_a_field_and_of_an_axis_are_cells_of_one_run(inside):
     ]  # fmt: skip
 
 
-def test_what_one_experiment_has_is_listed(inside):
-    code, out, _ = inside("list", "breakdown", "--profile", "smoke", "--json")
-    found = json.loads(out)
-    assert (code, found["profile"], found["figures"]) == (0, "smoke", ["breakdown", "loss"])
-    assert [p["name"] for p in found["profiles"] if p["default"]] == ["quick"]
-    axes = {a["axis"]: a for a in found["axes"]}
+def test_list_of_one_experiment_shows_axes_systems_and_figures(run_inside):
+    code, out, _ = run_inside("list", "breakdown", "--profile", "smoke", "--json")
+    report = json.loads(out)
+    assert (code, report["profile"], report["figures"]) == (0, "smoke", ["breakdown", "loss"])
+    assert [p["name"] for p in report["profiles"] if p["default"]] == ["quick"]
+    axes = {a["axis"]: a for a in report["axes"]}
     assert axes["batch_size"]["values"] == [256] and axes["gpus"]["values"] == []
-    assert [s["name"] for s in found["systems"]] == ["baseline", "dgl", "pyg"]
-    assert found["systems"][0]["settings"]["sampler"]["default"] == "hop-by-hop"
-    code, out, _ = inside("list", "breakdown")
+    assert [s["name"] for s in report["systems"]] == ["baseline", "dgl", "pyg"]
+    assert report["systems"][0]["settings"]["sampler"]["default"] == "hop-by-hop"
+    code, out, _ = run_inside("list", "breakdown")
     assert (code, "breakdown: Epoch time by phase" in out, "figures: " in out) == (0, True, True)
 
 
-def test_the_help_of_a_run_names_the_experiment_s_own_profiles(inside):
-    code, out, _ = inside("run", "convergence", "-h")
+def test_run_help_names_the_profiles_of_the_experiment(run_inside):
+    code, out, _ = run_inside("run", "convergence", "-h")
     assert code == 0 and "Profiles of convergence:" in out and "laptop (default)" in out
-    code, out, _ = inside("run", "-h")
+    code, out, _ = run_inside("run", "-h")
     assert code == 0 and "Profiles of" not in out
 
 
 @pytest.mark.parametrize(
     "words", [(), ("run",), ("data",), ("data", "info"), ("list",), ("doctor",)]
 )
-def test_help_and_version_have_short_ways(inside, words):
-    assert inside(*words, "-h") == inside(*words, "--help")
-    assert inside("--version") == (0, f"gnnbench {__version__}\n", "")
+def test_short_options_for_help_and_version(run_inside, words):
+    assert run_inside(*words, "-h") == run_inside(*words, "--help")
+    assert run_inside("--version") == (0, f"gnnbench {__version__}\n", "")
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path):
-    """Of the help, which the parser prints, and of a list, which we do."""
+def test_closed_standard_output_is_not_a_failure(tmp_path):
+    """For help, which the parser prints, and for a list, which the command prints."""
     for words in (("data", "list"), ("run", "breakdown", "--help")):
         process = start(*words, cwd=tmp_path)
         process.stdout.close()
@@ -249,13 +249,13 @@ def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path):
         assert (process.returncode, err) == (0, "")
 
 
-def test_data_that_is_not_here_is_code_six(inside):
-    code, _, err = inside("data", "verify", "products~twin@0.003")
+def test_missing_data_exits_with_6(run_inside):
+    code, _, err = run_inside("data", "verify", "products~twin@0.003")
     assert code == 6
     assert err.count("\n") == 1
 
 
-def test_an_internal_error_says_where_its_traceback_is(tmp_path):
+def test_internal_error_names_the_log_with_its_traceback(tmp_path):
     broken = "import gnnbench.harness.doctor as d\nd.examine = lambda: 1 / 0\n"
     script = broken + "import sys; sys.argv = ['gnnbench', 'doctor']\n"
     script += "from gnnbench.cli import main; main()\n"
@@ -271,24 +271,24 @@ def test_an_internal_error_says_where_its_traceback_is(tmp_path):
     assert "Traceback" in done.stderr
 
 
-def test_list_and_doctor(inside):
-    code, out, _ = inside("list", "--json")
-    found = json.loads(out)
+def test_list_and_doctor(run_inside):
+    code, out, _ = run_inside("list", "--json")
+    report = json.loads(out)
     assert code == 0
-    assert "breakdown" in [e["name"] for e in found["experiments"]]
-    systems = {s["name"]: s for s in found["systems"]}
+    assert "breakdown" in [e["name"] for e in report["experiments"]]
+    systems = {s["name"]: s for s in report["systems"]}
     assert systems["fake"]["runs on"] == ["cpu"]
     assert systems["fake"]["settings"]["speed"]["help"]
-    breakdown = next(e for e in found["experiments"] if e["name"] == "breakdown")
+    breakdown = next(e for e in report["experiments"] if e["name"] == "breakdown")
     assert breakdown["default"] == "quick" and breakdown["profiles"]["smoke"].startswith("seconds")
     assert "pip install absent" in systems["absent"]["missing"]
-    assert "ogbn_arxiv" in [d["name"] for d in found["datasets"]]
-    code, out, _ = inside("doctor", "--json")
+    assert "ogbn_arxiv" in [d["name"] for d in report["datasets"]]
+    code, out, _ = run_inside("doctor", "--json")
     checks = {c["what"]: c for c in json.loads(out)["checks"]}
     assert code == 0
     assert {"threads", "memory", "noise", "native CPU library", "GPU", "dgl"} <= set(checks)
     assert all(c["fix"] for c in checks.values() if not c["ok"])
     for command in ("list systems", "doctor"):
-        code, out, err = inside(*command.split())
+        code, out, err = run_inside(*command.split())
         assert (code, err) == (0, "")
         assert "pip install absent" in " ".join(out.split())

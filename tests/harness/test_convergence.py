@@ -1,4 +1,4 @@
-"""How models learn, from ledgers written by hand; then by the definition, with real workers."""
+"""Learning curves and times to accuracy, from journals written by hand and from real runs."""
 
 import csv
 import json
@@ -39,14 +39,14 @@ B = replace(A, system="b", recipe={"sampler": {"name": "fused-map"}})
 PLAN = Plan([A, B], [Pair(B, A)], references={A.id: A, B.id: A}, names={A.id: ["a"], B.id: ["b"]})
 
 
-class Told:
-    """A journal of lives that are told epoch by epoch: (seconds, validation accuracy)."""
+class FakeJournal:
+    """A journal of trials given as epochs: (seconds, validation accuracy)."""
 
     def __init__(self, folder):
         self.folder, self.pair = folder, Pair(B, A)
         self.samples, self.events = [], []
 
-    def life(self, number, a, b, void=False):
+    def add_trial(self, number, a, b, void=False):
         for cell, epochs in ((A, a), (B, b)):
             for nth, (seconds, accuracy) in enumerate(epochs):
                 self.samples.append(
@@ -73,8 +73,8 @@ SLOW = [(4.0, 0.2), (1.0, 0.6), (1.0, 0.5), (1.0, 0.9)]
 FAST = [(2.0, 0.3), (0.5, 0.4), (0.5, 0.7), (0.5, 0.8)]
 
 
-def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
-    journal = Told(tmp_path).life(0, SLOW, FAST).journal
+def test_curve_has_every_evaluated_epoch(tmp_path):
+    journal = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).journal
     points = curve(journal.trial_samples(Pair(B, A), A, 0))
     assert points == [
         EvaluatedEpoch(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
@@ -82,37 +82,39 @@ def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
         EvaluatedEpoch(3, 6.0, pytest.approx(1 / 3), 0.5, 0.4),
         EvaluatedEpoch(4, 7.0, 0.25, 0.9, 0.8),
     ]
-    assert reached(points, 0.6) == points[1]  # once there it may fall back
+    assert reached(points, 0.6) == points[1]  # a later drop does not matter
     assert reached(points, 0.61) == points[3] and reached(points, 0.91) is None
     assert curve([{"wall_s": 1.0, "loss": 1.0, "val_accuracy": None}]) == []
 
 
-def test_the_time_to_an_accuracy_and_its_ratio_over_pairs(tmp_path):
+def test_time_to_accuracy_and_its_ratio_over_pairs(tmp_path):
     twice = [(2 * s, accuracy) for s, accuracy in FAST]
-    told = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, twice)
-    known = Metrics(learning_rows(PLAN, told.life(2, FAST, SLOW, void=True).journal, {"d": 0.55}))
+    trials = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).add_trial(1, SLOW, twice)
+    known = Metrics(
+        learning_rows(PLAN, trials.add_trial(2, FAST, SLOW, void=True).journal, {"d": 0.55})
+    )
 
     def row(cell, what, where="0.55"):
         return known.row(cell.id, m.LEARNING, what, where)
 
     assert row(A, m.TIME_TO)["value"] == pytest.approx(5.0)
-    # 2 + 0.5 + 0.5, and twice as long.
+    # 2 + 0.5 + 0.5 s, and twice that.
     assert row(B, m.TIME_TO)["value"] == pytest.approx(math.sqrt(3.0 * 6.0))
     assert [row(c, m.EPOCHS_TO)["value"] for c in (A, B)] == pytest.approx([2, 3])
     assert row(A, m.REACHED)["value"] == 1.0 and row(A, m.TO_SPEEDUP) is None
-    found = row(B, m.TO_SPEEDUP)
-    assert (found["value"], found["n"]) == (pytest.approx(5 / math.sqrt(18)), 2)
+    speedup = row(B, m.TO_SPEEDUP)
+    assert (speedup["value"], speedup["n"]) == (pytest.approx(5 / math.sqrt(18)), 2)
     # d = log 5/3 and log 5/6; Student's t for one degree of freedom at 95 %.
     half = 12.7062047 * math.log(2) / 2
-    assert math.log(found["high"] / found["value"]) == pytest.approx(half)
+    assert math.log(speedup["high"] / speedup["value"]) == pytest.approx(half)
     last = known.row(B.id, m.LEARNING, m.VAL_ACCURACY)
     assert (last["value"], last["low"], last["n"]) == (pytest.approx(0.8), pytest.approx(0.8), 2)
     assert known.value(A.id, m.LEARNING, m.TEST_ACCURACY) == pytest.approx(0.8)
     assert known.value(A.id, m.LEARNING, m.VAL_NODES) == 50
 
 
-def test_a_reference_beside_two_systems_is_one_training(tmp_path):
-    """Its lives of one number see the same epochs: for an interval they are one."""
+def test_reference_of_two_systems_counts_as_one_training(tmp_path):
+    """Its trials of one number run the same epochs, so an interval counts them once."""
     other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
     cells = [A, B, other]
     plan = Plan(
@@ -121,39 +123,41 @@ def test_a_reference_beside_two_systems_is_one_training(tmp_path):
         references={c.id: A for c in cells},
         names={c.id: [c.system] for c in cells},
     )
-    told = Told(tmp_path).life(0, SLOW, FAST).life(1, FAST, FAST)
-    for sample in list(told.samples):
-        told.samples.append({**sample, "pair": f"{A.id}-{other.id}"})
+    trials = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).add_trial(1, FAST, FAST)
+    for sample in list(trials.samples):
+        trials.samples.append({**sample, "pair": f"{A.id}-{other.id}"})
         if sample["id"] == B.id:
-            told.samples[-1]["id"] = other.id
-    told.events += [{**e, "pair": f"{A.id}-{other.id}"} for e in list(told.events)]
-    known = Metrics(learning_rows(plan, told.journal, {}))
-    found = known.row(A.id, m.LEARNING, m.VAL_ACCURACY)
-    assert (found["value"], found["n"]) == (pytest.approx((0.9 + 0.8) / 2), 2)
+            trials.samples[-1]["id"] = other.id
+    trials.events += [{**e, "pair": f"{A.id}-{other.id}"} for e in list(trials.events)]
+    known = Metrics(learning_rows(plan, trials.journal, {}))
+    accuracy = known.row(A.id, m.LEARNING, m.VAL_ACCURACY)
+    assert (accuracy["value"], accuracy["n"]) == (pytest.approx((0.9 + 0.8) / 2), 2)
 
 
-def test_a_life_that_does_not_come_there_leaves_no_time_and_no_ratio(tmp_path):
+def test_trial_below_the_accuracy_leaves_no_time_and_no_ratio(tmp_path):
     never = [(1.0, 0.1)] * 4
-    journal = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, never).journal
+    journal = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).add_trial(1, SLOW, never).journal
     known = Metrics(learning_rows(PLAN, journal, {"d": 0.55}))
     assert known.value(A.id, m.LEARNING, m.TIME_TO, "0.55") == pytest.approx(5.0)
     assert known.value(B.id, m.LEARNING, m.REACHED, "0.55") == 0.5
     for what in (m.TIME_TO, m.EPOCHS_TO, m.TO_SPEEDUP):
         assert known.row(B.id, m.LEARNING, what, "0.55") is None
-    one_sided = Told(tmp_path).life(0, never, FAST).journal
+    one_sided = FakeJournal(tmp_path).add_trial(0, never, FAST).journal
     known = Metrics(learning_rows(PLAN, one_sided, {"d": 0.55}))
     assert known.row(B.id, m.LEARNING, m.TIME_TO, "0.55") is not None
     assert known.row(B.id, m.LEARNING, m.TO_SPEEDUP, "0.55") is None
 
 
-def test_nothing_is_told_of_an_accuracy_that_nobody_stated(tmp_path):
-    journal = Told(tmp_path).life(0, SLOW, FAST).journal
+def test_no_time_to_accuracy_without_a_stated_accuracy(tmp_path):
+    journal = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).journal
     names = {r["name"] for r in learning_rows(PLAN, journal, {"other": 0.5})}
     assert names == {"val_accuracy", "test_accuracy", "val_nodes", "test_nodes"}
 
 
-def test_every_point_of_lives_that_count_has_a_row(tmp_path):
-    journal = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, SLOW, void=True).journal
+def test_convergence_rows_have_every_epoch_of_counted_trials(tmp_path):
+    journal = (
+        FakeJournal(tmp_path).add_trial(0, SLOW, FAST).add_trial(1, SLOW, SLOW, void=True).journal
+    )
     rows = convergence_rows(PLAN, journal)
     assert [(r["id"], r["life"], r["epoch"]) for r in rows] == [
         (cell.id, 0, epoch) for cell in (A, B) for epoch in (1, 2, 3, 4)
@@ -162,15 +166,15 @@ def test_every_point_of_lives_that_count_has_a_row(tmp_path):
     assert {r["cell"] for r in rows} == {"a", "b"}
 
 
-def epochs(journal, cell, life, count=5):
-    context = SimpleNamespace(pair=Pair(cell, A), journal=journal, number=life)
+def epochs(journal, cell, trial, count=5):
+    context = SimpleNamespace(pair=Pair(cell, A), journal=journal, number=trial)
     return [
         draw_epoch_number(context, nth, warmup) for warmup in (True, False) for nth in range(count)
     ]
 
 
-def test_epochs_are_shared_by_all_comparisons_of_a_run_and_by_no_other(tmp_path):
-    """All systems have the same orders; lives, rounds and runs do not; resumed it is the same."""
+def test_epoch_numbers_are_shared_by_all_comparisons_of_one_run(tmp_path):
+    """Systems share epoch numbers; trials, rounds and runs do not; resuming keeps them."""
     journal = RunJournal(tmp_path)
     first = epochs(journal, B, 0)
     other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
@@ -192,7 +196,7 @@ def grid(tmp_path, text, over):
     )
 
 
-def test_cells_that_are_evaluated(tmp_path):
+def test_evaluate_needs_rounds_a_model_and_all_neighbours(tmp_path):
     text = "model = ['gcn']\nevaluate = ['sampled', 'all']\n"
     rounds = {"measure": {"rounds": 4}}
     cells = grid(tmp_path, text, rounds).cells
@@ -201,19 +205,22 @@ def test_cells_that_are_evaluated(tmp_path):
         grid(tmp_path, text, None)
     (cell,) = grid(tmp_path, text + "until = ['memory_io']\n", rounds).cells
     assert cell.evaluate == ""
-    walks = "'baseline.sampler.pick' = ['random_walk']\n"
-    found = grid(tmp_path, text + walks, rounds)
-    assert [(c.evaluate, c.id in found.unsupported) for c in found.cells] == [
+    random_walk = "'baseline.sampler.pick' = ['random_walk']\n"
+    expanded = grid(tmp_path, text + random_walk, rounds)
+    assert [(c.evaluate, c.id in expanded.unsupported) for c in expanded.cells] == [
         ("sampled", False),
         ("all", True),
     ]
-    assert "cannot take all neighbours" in found.unsupported[found.cells[1].id]
+    assert "cannot take all neighbours" in expanded.unsupported[expanded.cells[1].id]
 
 
-def test_who_has_an_epoch_loop_of_its_own_is_not_evaluated(fakes, tmp_path):
+def test_system_with_a_custom_epoch_loop_is_not_evaluated(fakes, tmp_path):
     text = "model = ['gcn']\nevaluate = ['all']\n"
-    found = grid(tmp_path, text, {"axes": {"system": ["fake"]}, "measure": {"rounds": 4}})
-    assert "nobody else sees its model; leave evaluate out" in found.unsupported[found.cells[0].id]
+    expanded = grid(tmp_path, text, {"axes": {"system": ["fake"]}, "measure": {"rounds": 4}})
+    assert (
+        "nobody else sees its model; leave evaluate out"
+        in expanded.unsupported[expanded.cells[0].id]
+    )
 
 
 def request(folder, *options, profile="smoke", systems=()):
@@ -222,11 +229,11 @@ def request(folder, *options, profile="smoke", systems=()):
 
 
 @pytest.mark.timeout(300)
-def test_a_run_of_the_definition(tmp_path, observer):
-    """Both samplers' trainings, epoch by epoch: accuracies, times, table and figure agree."""
+def test_convergence_run(tmp_path, observer):
+    """For both samplers, accuracies, times, table and figure agree with the samples."""
     varied = 'baseline.sampler=["hop-by-hop","fused-map"]'
-    asked = request(tmp_path, "pairs=[1]", varied, systems=("baseline",))
-    run = reader.read(campaign.run(asked, observer).folder)
+    run_request = request(tmp_path, "pairs=[1]", varied, systems=("baseline",))
+    run = reader.read(campaign.run(run_request, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 2, [r["reason"] for r in run.cells]
     assert {r["evaluate"] for r in run.cells} == {"sampled"}
     known = Metrics(run.metrics)
@@ -241,7 +248,7 @@ def test_a_run_of_the_definition(tmp_path, observer):
         last = known.value(row["id"], m.LEARNING, m.TEST_ACCURACY)
         assert last == pytest.approx(points[-1]["test_accuracy"])
         curves.append([(p["loss"], p["val_accuracy"], p["test_accuracy"]) for p in points])
-    # The same draws of the same epochs: they learn the same to rounding.
+    # The samples of each epoch are equal, so results are equal except for rounding.
     assert curves[0] == [pytest.approx(point, abs=2e-3) for point in curves[1]]
     (part,) = main_tables(run.cells, run.metrics)
     assert {"validation", "test", "to accuracy"} <= set(part.heads)
@@ -251,40 +258,40 @@ def test_a_run_of_the_definition(tmp_path, observer):
 
 
 @pytest.mark.parametrize("schedule", ["serial", "producer-consumer"])
-def test_a_graph_without_nodes_to_validate_on_is_split_in_every_process(schedule, tmp_path):
-    """The producer's process, too, trains on what is left of the nodes."""
+def test_graph_without_validation_nodes_is_split_in_every_process(schedule, tmp_path):
+    """The producer's process also trains on the remaining nodes."""
     options = ("batch_size=64", "fanouts=[3,2]", f"baseline.schedule={schedule}")
     over = Overrides(
         profile="smoke", systems=("baseline",), datasets=("rmat@9",), options=options
     )  # fmt: skip
     (cell,) = make_request("convergence", over, tmp_path).plan.cells
-    keeper = SharedMemoryCache(tmp_path, 60.0)
-    assert keeper.prepare(cell) is None
-    with keeper.worker(cell, 0.0) as worker:
-        facts = worker.open(keeper.graph(cell))["facts"]
+    cache = SharedMemoryCache(tmp_path, 60.0)
+    assert cache.prepare(cell) is None
+    with cache.worker(cell, 0.0) as worker:
+        facts = worker.open(cache.graph(cell))["facts"]
         assert facts["train_nodes"] == facts["nodes"] * 3 // 5 == 307
         worker.call("setup")
         assert worker.call("check")["ok"]
         worker.timed("epoch", epoch=5)
         report = worker.call("audit", epoch=5)
         assert report["ok"], report["reason"]
-        found = worker.call("evaluate")
-        assert (found["val_nodes"], found["test_nodes"]) == (102, 103)
-        assert 0 < found["val_accuracy"] < 1 and found["evaluate_s"] > 0
-    keeper.close()
+        evaluation = worker.call("evaluate")
+        assert (evaluation["val_nodes"], evaluation["test_nodes"]) == (102, 103)
+        assert 0 < evaluation["val_accuracy"] < 1 and evaluation["evaluate_s"] > 0
+    cache.close()
 
 
-def test_every_profile_can_be_planned(tmp_path):
+def test_convergence_profiles_can_be_planned(tmp_path):
     cells = {}
     for profile in ("smoke", "laptop", "real", "gpu"):
         plan = request(tmp_path, profile=profile).plan
         cells[profile] = Counter(c.system for c in plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # By graphs, ways to evaluate, models; the baseline with PyG's frontier as well, where PyG runs.
-    assert {p: found["dgl"] for p, found in cells.items()} == {
+    # Graphs x evaluations x models; where PyG runs, the baseline also has PyG's frontier.
+    assert {p: count["dgl"] for p, count in cells.items()} == {
         "smoke": 1, "laptop": 2, "real": 2, "gpu": 6,
     }  # fmt: skip
-    assert all(found["baseline"] >= found["dgl"] for found in cells.values())
-    # PyG, or where an extension of it is missing what stands in for it.
-    assert all(found["pyg"] or found["pyg-native-sampler"] for found in cells.values())
+    assert all(count["baseline"] >= count["dgl"] for count in cells.values())
+    # PyG, or its stand-in where an extension is missing.
+    assert all(count["pyg"] or count["pyg-native-sampler"] for count in cells.values())

@@ -1,4 +1,4 @@
-"""What ``gnnbench doctor`` says of PyG's sampling extensions."""
+"""Entries of ``gnnbench doctor``: PyG's extensions, CUDA, frameworks and plug-ins."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from gnnbench.kernels import pyg_import
         ([], False, ("none is installed", "pyg-native-sampler")),
     ],
 )
-def test_pygs_extensions_and_how_to_get_the_better_one(here, ok, words, monkeypatch):
+def test_doctor_reports_pyg_extensions_and_how_to_install_pyg_lib(here, ok, words, monkeypatch):
     monkeypatch.setattr(pyg_import, "extensions", lambda: here)
     (entry,) = [e for e in doctor._packages() if e["what"] == "PyG sampling extension"]
     assert entry["ok"] == ok
@@ -31,7 +31,7 @@ def test_pygs_extensions_and_how_to_get_the_better_one(here, ok, words, monkeypa
         ({"cuda_built": True}, "13.0", False, "NO_GPU"),
     ],
 )
-def test_a_run_and_doctor_give_one_fix_for_what_cuda_lacks(
+def test_doctor_and_run_give_the_same_fix_for_missing_cuda(
     info, torch_cuda, gpu, missing, monkeypatch
 ):
     import torch
@@ -49,12 +49,12 @@ def test_a_run_and_doctor_give_one_fix_for_what_cuda_lacks(
     monkeypatch.setattr(doctor.machine, "gpus", lambda: [{"name": "X", "memory_bytes": 1}] * gpu)
     what = getattr(needs, missing)
     assert needs.native_missing("cuda") == what
-    said = [e for e in (*doctor._native()[1:], doctor._gpu()) if not e["ok"]]
-    assert what.reason in [e["found"] for e in said]
-    assert {e["fix"] for e in said} == {what.fix}
+    problems = [e for e in (*doctor._native()[1:], doctor._gpu()) if not e["ok"]]
+    assert what.reason in [e["found"] for e in problems]
+    assert {e["fix"] for e in problems} == {what.fix}
 
 
-def test_doctor_gives_a_run_s_way_to_get_a_framework(monkeypatch):
+def test_doctor_and_run_give_the_same_fix_for_a_missing_framework(monkeypatch):
     from gnnbench.kernels import dgl_import
 
     monkeypatch.setattr(dgl_import.importlib.util, "find_spec", lambda name: None)
@@ -93,7 +93,7 @@ class Sampler(gnnbench.Sampler):
 
 @pytest.fixture
 def plug_ins(monkeypatch, tmp_path):
-    """A package with systems and a sampler that say as little of themselves as they may."""
+    """Installs a package whose systems and sampler define only what is required."""
     from gnnbench.core import registry
     from gnnbench.harness import available
 
@@ -116,22 +116,22 @@ def plug_ins(monkeypatch, tmp_path):
     clear()
 
 
-def test_plug_ins_are_listed_whatever_they_leave_out_or_raise(plug_ins):
-    found = {entry["name"]: entry for entry in doctor.systems()}
-    assert (found["bare"]["runs on"], found["bare"]["missing"]) == (["cpu"], "")
-    mend = "mend the package bare_plug_ins 1.2, or uninstall it"
+def test_incomplete_and_broken_plug_ins_are_listed(plug_ins):
+    entries = {entry["name"]: entry for entry in doctor.systems()}
+    assert (entries["bare"]["runs on"], entries["bare"]["missing"]) == (["cpu"], "")
+    fix = "mend the package bare_plug_ins 1.2, or uninstall it"
     for name, what in (
         ("broken", "system 'broken' cannot be used (RuntimeError: no such disk)"),
         ("bad_options", "system 'bad_options' cannot be used (TypeError: "),
         ("gone", "system 'gone' does not import (AttributeError: "),
     ):
-        assert found[name]["runs on"] == []
-        assert found[name]["missing"].startswith(what) and found[name]["missing"].endswith(mend)
-    assert found["baseline"]["missing"] == ""
+        assert entries[name]["runs on"] == []
+        assert entries[name]["missing"].startswith(what) and entries[name]["missing"].endswith(fix)
+    assert entries["baseline"]["missing"] == ""
     assert set(doctor.examine()) == {"checks", "systems", "datasets"}
 
 
-def test_a_plug_in_without_a_name_or_a_summary_can_be_used(plug_ins):
+def test_plug_in_without_name_or_summary_can_be_used(plug_ins):
     import gnnbench
     from gnnbench.systems.runtime.find import find
 
@@ -140,7 +140,7 @@ def test_a_plug_in_without_a_name_or_a_summary_can_be_used(plug_ins):
     assert known["bare"].problem == "" and known["bare"].summary == ""
 
 
-def test_a_name_of_ours_names_the_package(plug_ins):
+def test_plug_in_with_a_built_in_name_is_refused_with_its_package(plug_ins):
     from gnnbench.core import registry
     from gnnbench.core.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""Doubts about a trial that its samples alone show."""
+"""Doubts about a trial that its samples show."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def sample(cores, block_s=2.0):
 
 @pytest.mark.parametrize(("threads", "recipe", "cores", "doubted"), [
     (1, {}, 1.0, False),
-    (1, {}, 1.3, False),  # ticks, and a helper that is rarely active
+    (1, {}, 1.3, False),  # clock ticks, and a rarely active helper thread
     (1, {}, 1.9, True),
     (2, {"schedule": {"name": "serial"}}, 2.4, False),
     (2, {"schedule": {"name": "serial"}}, 3.0, True),
@@ -24,7 +24,7 @@ def sample(cores, block_s=2.0):
     (1, {"sampler": {"name": "pyg", "workers": 2}}, 4.0, True),
     (1, {"schedule": {"name": "prefetch"}}, 3.0, False),
 ])  # fmt: skip
-def test_more_cores_than_threads_are_a_doubt(threads, recipe, cores, doubted):
+def test_use_of_more_cores_than_threads_is_a_doubt(threads, recipe, cores, doubted):
     text = threads_doubt(cell(threads, **recipe), [sample(cores), sample(cores)])
     assert bool(text) == doubted
     assert not doubted or f"used {cores:.1f} cores with" in text

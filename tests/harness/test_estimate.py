@@ -12,7 +12,7 @@ CELL = Cell("e", "s", "products~twin@0.02", "gcn", max_batches=4)
 MEASURE = MeasureLimits(pairs=[5], rounds=2, time_budget_s=1.0)
 
 
-def test_more_work_takes_longer_and_more_memory():
+def test_estimate_grows_with_work_and_graph_size():
     small = estimate(Pair(CELL), MEASURE)
     assert small.seconds < estimate(Pair(CELL, replace(CELL, system="r")), MEASURE).seconds
     big = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE)
@@ -21,13 +21,13 @@ def test_more_work_takes_longer_and_more_memory():
     assert big.bytes > 123_718_152 * 4 + 2_449_029 * 400
 
 
-def test_the_graph_is_counted_once_for_both_workers():
+def test_estimate_counts_the_graph_once_for_both_workers():
     alone = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE).bytes
     both = Pair(replace(CELL, dataset="products~twin"), replace(CELL, dataset="products~twin"))
     assert estimate(both, MEASURE).bytes < 1.9 * alone
 
 
-def test_cells_that_cannot_run_cost_nothing():
+def test_estimate_ignores_cells_that_cannot_run():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
     description = describe(plan, MEASURE).plain()
@@ -38,7 +38,7 @@ def test_cells_that_cannot_run_cost_nothing():
     assert description["estimated_time_s"] == alone + made["estimated_time_s"]
 
 
-def test_a_plan_of_which_nothing_can_run_has_no_estimate():
+def test_plan_without_runnable_cells_has_no_estimate():
     gone = replace(CELL, system="gone", composed=False)
     plan = Plan([gone], [], failures={gone.id: Failure("missing_dep", "why")})
     description = describe(plan, MEASURE).plain()
@@ -46,7 +46,7 @@ def test_a_plan_of_which_nothing_can_run_has_no_estimate():
 
 
 @pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
-def test_graphs_not_made_yet_have_an_estimate(dataset):
+def test_estimate_of_unprepared_graphs(dataset):
     cell = replace(CELL, dataset=dataset, system="baseline")
     description = describe(Plan([cell], [Pair(cell)]), MEASURE).plain()
     assert description["pairs_of_unknown_size"] == 0
@@ -56,15 +56,15 @@ def test_graphs_not_made_yet_have_an_estimate(dataset):
     assert alone > 0 and description["estimated_time_s"] == alone + made["estimated_time_s"]
 
 
-def test_what_may_not_fit_is_said(monkeypatch):
+def test_estimate_above_free_memory_is_noted(monkeypatch):
     plan = Plan([CELL], [Pair(CELL)])
     assert describe(plan, MEASURE).notes == []
     monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
     assert "may not fit" in describe(plan, MEASURE).notes[0]
 
 
-def test_rounds_that_do_not_fit_the_budget_are_not_counted():
-    """Rounds of 5 s: a pair of six would take 43 s, of five that fit into 20 s each has two."""
+def test_estimate_ignores_rounds_beyond_the_time_budget():
+    """With rounds of 5 s, six rounds take 43 s; five pairs in 20 s have two rounds each."""
     one = replace(CELL, dataset="products~twin", max_batches=2)
     pair = Pair(one, replace(one, system="r"))
     limits = [MeasureLimits(time_budget_s=20.0, rounds=rounds) for rounds in (0, 2, 6)]
@@ -72,16 +72,16 @@ def test_rounds_that_do_not_fit_the_budget_are_not_counted():
     assert seconds[0] == seconds[1] < seconds[2]
 
 
-def test_a_table_without_edges_is_known_to_gathers():
+def test_estimate_of_a_table_without_edges():
     gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
     assert estimate(Pair(gather), MEASURE).bytes > 512_000_000
     assert estimate(Pair(replace(gather, fanouts=(5,))), MEASURE).bytes is None
 
 
-def test_kernels_that_follow_an_epoch_are_counted():
+def test_estimate_includes_roofline_kernels():
     """Two rounds of two cells."""
-    plain, looked = (
+    plain, with_roofline = (
         estimate(Pair(CELL, replace(CELL, system="r")), MEASURE.model_copy(update={"roofline": on}))
         for on in (False, True)
     )
-    assert looked.seconds == plain.seconds + 2 * 2 * ROOFLINE_S
+    assert with_roofline.seconds == plain.seconds + 2 * 2 * ROOFLINE_S

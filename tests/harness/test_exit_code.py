@@ -8,7 +8,7 @@ def rows(*pairs):
 
 
 @pytest.mark.parametrize(
-    "found,named,absent,code",
+    "outcomes,named,absent,code",
     [
         (rows(("a", "ok")), (), False, 0),
         ([], (), False, 0),
@@ -27,5 +27,5 @@ def rows(*pairs):
         ],
     ],
 )
-def test_codes(found, named, absent, code):
-    assert exit_code(found, named, absent) == code
+def test_exit_code_of_outcomes(outcomes, named, absent, code):
+    assert exit_code(outcomes, named, absent) == code

@@ -35,18 +35,18 @@ from gnnbench.schema import STATUSES
         (GpuMemoryError("cudaHostAlloc: not enough memory"), "oom_gpu"),
     ],
 )
-def test_exceptions(error, status):
-    found = failures.from_exception(error)
-    assert found.status == status
+def test_status_of_exceptions(error, status):
+    failure = failures.from_exception(error)
+    assert failure.status == status
     assert status in STATUSES
-    assert found.reason
-    assert "\n" not in found.reason
+    assert failure.reason
+    assert "\n" not in failure.reason
 
 
-def test_shared_memory_that_is_too_small_is_the_hosts():
-    with pytest.raises(RuntimeError) as told:
+def test_failed_shared_memory_is_host_oom():
+    with pytest.raises(RuntimeError) as raised:
         torch.UntypedStorage._new_shared(1 << 46)
-    assert failures.from_exception(told.value).status == "oom_host"
+    assert failures.from_exception(raised.value).status == "oom_host"
 
 
 @pytest.mark.parametrize(
@@ -60,31 +60,31 @@ def test_shared_memory_that_is_too_small_is_the_hosts():
         (3, 0, "", "crash", "code 3"),
     ],
 )
-def test_deaths(tmp_path, code, kills, log, status, words):
+def test_status_of_process_deaths(tmp_path, code, kills, log, status, words):
     path = tmp_path / "w.log"
     path.write_text(log)
-    found = failures.from_death(code, kills, path)
-    assert found.status == status
-    assert words in found.reason
-    assert str(tmp_path) not in found.reason
+    failure = failures.from_death(code, kills, path)
+    assert failure.status == status
+    assert words in failure.reason
+    assert str(tmp_path) not in failure.reason
 
 
-def test_a_death_without_a_log(tmp_path):
+def test_death_without_a_log_is_a_crash(tmp_path):
     assert failures.from_death(-9, 0, tmp_path / "none").status == "crash"
 
 
-def test_every_failure_that_counts_is_a_documented_status():
+def test_failures_are_documented_statuses():
     assert set(failures.FAILED) < set(STATUSES)
 
 
-def test_what_torch_raises_where_the_gpu_is_full():
+def test_torch_out_of_memory_errors_are_gpu_oom():
     torch = pytest.importorskip("torch")
     error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
     assert failures.from_exception(error).status == "oom_gpu"
     assert failures.from_exception(RuntimeError("CUDA error: out of memory")).status == "oom_gpu"
 
 
-def test_a_sentence_about_memory_is_told_as_it_is():
+def test_memory_error_messages_are_kept():
     for error, status in ((GpuMemoryError, "oom_gpu"), (HostMemoryError, "oom_host")):
-        found = failures.from_exception(error("it does not fit; take less"))
-        assert (found.status, found.reason) == (status, "it does not fit; take less")
+        failure = failures.from_exception(error("it does not fit; take less"))
+        assert (failure.status, failure.reason) == (status, "it does not fit; take less")

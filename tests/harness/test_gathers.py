@@ -1,4 +1,4 @@
-"""Rates of gathers and of copies, and the requests of the model, from samples written out."""
+"""Gather and copy rates and modelled requests, from samples written by hand."""
 
 from dataclasses import replace
 
@@ -20,38 +20,38 @@ def sample(seconds, host=0, zero_copy=0, reused=0, copies=()):
     return {"memory_io_time_s": seconds, "counts": [*counts, ["features", "calls", "host", 3]]}
 
 
-def found(lives, cell=GATHER):
-    return {(r["name"], r["where"]): r["value"] for r in rate_rows(cell, lives)}
+def rates_of(trials, cell=GATHER):
+    return {(r["name"], r["where"]): r["value"] for r in rate_rows(cell, trials)}
 
 
-def test_what_was_kept_is_not_read():
+def test_reused_rows_are_not_counted_as_served():
     assert served(sample(1.0, host=40, zero_copy=8, reused=100)) == {"host": 40, "zero_copy": 8}
     assert served({"memory_io_time_s": 1.0}) == {}
 
 
-def test_rates_are_bytes_over_memory_io_time():
+def test_row_rate_is_bytes_over_memory_io_time():
     one = sample(2.0, host=400, zero_copy=100, copies=[("host", 0.5), ("zero_copy", 0.25)])
-    rates = found([[one, one], [one]])
+    rates = rates_of([[one, one], [one]])
     assert rates == pytest.approx({
         ("row_rate", ""): 250.0, ("of_copy", ""): 0.375,
         ("copy_rate", "host"): 800.0, ("copy_rate", "zero_copy"): 400.0,
     })  # fmt: skip
 
 
-def test_an_interval_is_over_lives():
-    lives = [[sample(s, host=100, copies=[("host", 1.0)])] for s in (1.0, 2.0, 4.0)]
-    (rate,) = (r for r in rate_rows(GATHER, lives) if r["name"] == "row_rate")
+def test_interval_of_rates_is_over_trials():
+    trials = [[sample(s, host=100, copies=[("host", 1.0)])] for s in (1.0, 2.0, 4.0)]
+    (rate,) = (r for r in rate_rows(GATHER, trials) if r["name"] == "row_rate")
     assert rate["value"] == pytest.approx(50.0) and rate["n"] == 3
     assert rate["low"] < 50.0 < rate["high"] and rate["unit"] == "B/s"
 
 
-def test_without_copies_or_bytes_nothing_is_told_of_them():
-    assert found([[sample(2.0, host=100)]]) == pytest.approx({("row_rate", ""): 50.0})
-    assert found([[sample(2.0)]]) == found([[sample(None, host=100)]]) == {}
+def test_no_rates_without_copies_or_bytes():
+    assert rates_of([[sample(2.0, host=100)]]) == pytest.approx({("row_rate", ""): 50.0})
+    assert rates_of([[sample(2.0)]]) == rates_of([[sample(None, host=100)]]) == {}
 
 
-def test_requests_are_the_published_model_s():
-    """PyTorch-Direct's listings by hand: whole lines alike, 1028 bytes twice as many, shifted."""
+def test_requests_per_row_follow_the_published_model():
+    """From PyTorch-Direct's listings: whole lines are equal, 1028 bytes need twice as many."""
     assert requests_per_row(256) == {"naive": 8.0, "aligned": 8.0, "lines": 8.0}
     assert requests_per_row(16) == {"naive": 1.0, "aligned": 1.0, "lines": 1.0}
     odd = requests_per_row(257)
@@ -62,7 +62,7 @@ def test_requests_are_the_published_model_s():
     assert requests_per_row(65536)["naive"] == 2048.0
 
 
-def test_requests_are_told_of_gathers_alone():
+def test_requests_are_reported_for_gathers_only():
     rows = request_rows(GATHER, {"feature_dim": 256})
     assert [(r["where"], r["value"]) for r in rows] == [
         ("naive", 8.0), ("aligned", 8.0), ("lines", 8.0),

@@ -1,4 +1,4 @@
-"""Datasets on their way through the runner: opened by workers, or refused in one sentence."""
+"""Datasets in runs: opened by workers, or reported in one sentence."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ def npz(tmp_path, monkeypatch):
     return path
 
 
-def test_rows_tell_the_graph_and_threads_are_set(launch, npz):
+def test_row_has_the_graph_sizes_and_threads_are_set(launch, npz):
     outcome = launch("graphed", datasets=(str(npz),), options=("threads=1", "batch_size=2"))
     row = by_system(outcome)["graphed"]
     assert (row["status"], row["reason"]) == ("ok", "")
@@ -38,7 +38,7 @@ def test_rows_tell_the_graph_and_threads_are_set(launch, npz):
     assert (row["epoch_batches"], row["threads"]) == (3, 1)
 
 
-def test_a_broken_file_is_a_row_and_code_six(launch, npz, observer):
+def test_broken_file_is_a_row_with_exit_code_6(launch, npz, observer):
     npz.write_bytes(npz.read_bytes()[:-200])
     outcome = launch("graphed", datasets=(str(npz),))
     row = by_system(outcome)["graphed"]
@@ -47,7 +47,7 @@ def test_a_broken_file_is_a_row_and_code_six(launch, npz, observer):
     assert observer.notes
 
 
-def test_a_flipped_bit_in_the_store_is_a_row_and_code_six(launch, npz):
+def test_flipped_bit_in_the_store_is_a_row_with_exit_code_6(launch, npz):
     launch("graphed", datasets=(str(npz),))
     features = next(Path(os.environ["GNNBENCH_DATA"]).rglob("features.bin"))
     damaged = bytearray(features.read_bytes())
@@ -59,7 +59,7 @@ def test_a_flipped_bit_in_the_store_is_a_row_and_code_six(launch, npz):
     assert "features.bin changed" in row["reason"]
 
 
-def test_an_unwritable_store_is_a_usage_error(launch, npz, tmp_path, monkeypatch):
+def test_unwritable_store_is_a_usage_error(launch, npz, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "file" / "store"))
     with pytest.raises(UsageError) as caught:

@@ -1,4 +1,4 @@
-"""What an epoch's hit ratio is made of."""
+"""The hit ratio of an epoch."""
 
 import pytest
 
@@ -11,9 +11,9 @@ from gnnbench.harness.reduce.cell_metrics import hit_ratio
         ({"host": 4}, None),
         ({"cache": 0}, None),
         ({"cache": 1, "host": 3}, 0.25),
-        ({"cache": 1, "peer": 2, "zero_copy": 1}, 0.75),  # another rank's shard is a cache's, too
+        ({"cache": 1, "peer": 2, "zero_copy": 1}, 0.75),  # rows of another rank's shard are hits
     ],
 )
-def test_rows_of_any_ranks_cache_are_hits(rows, ratio):
+def test_hit_ratio_counts_rows_of_any_ranks_cache(rows, ratio):
     epoch = {("features", "feature_bytes", where): n for where, n in rows.items()}
     assert hit_ratio(epoch) == ratio

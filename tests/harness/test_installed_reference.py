@@ -1,4 +1,4 @@
-"""The reference of the default comparison where its package is not installed; all systems."""
+"""The default reference if its package is not installed, and ``--systems all``."""
 
 import pytest
 
@@ -27,18 +27,18 @@ def without_dgl(monkeypatch):
     monkeypatch.setattr(available, "availability", availability)
 
 
-def test_baseline_replaces_a_reference_that_is_not_installed(quick, without_dgl):
+def test_baseline_replaces_a_missing_reference(quick, without_dgl):
     changed, note = launch._with_installed_reference(quick)
     assert (changed.reference, set(changed.references.values())) == ("baseline", {"baseline"})
     assert note == "dgl is not installed, so baseline is the reference"
 
 
-def test_an_installed_reference_stays(quick, monkeypatch):
+def test_installed_reference_is_kept(quick, monkeypatch):
     monkeypatch.setattr(available, "availability", lambda *setting: Availability())
     assert launch._with_installed_reference(quick) == (quick, "")
 
 
-def test_the_users_own_reference_stays(quick, without_dgl, tmp_path):
+def test_reference_chosen_by_the_user_is_kept(quick, without_dgl, tmp_path):
     given = Overrides(profile="quick", systems=("baseline",), options=("reference=dgl",))
     assert launch.make_request("breakdown", given, tmp_path).experiment.reference == "dgl"
     unset = Overrides(profile="quick", systems=("baseline",))
@@ -48,7 +48,7 @@ def test_the_users_own_reference_stays(quick, without_dgl, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["all", "ALL"])
-def test_all_stands_for_every_system_and_names_none(quick, name, tmp_path):
+def test_systems_all_selects_every_system_and_names_none(quick, name, tmp_path):
     known = registry.known(registry.SYSTEM)
     over = spelled(Overrides(systems=(name,)), quick, known)
     assert over.systems == tuple(known) and over.every_system
@@ -56,7 +56,7 @@ def test_all_stands_for_every_system_and_names_none(quick, name, tmp_path):
     assert request.named_systems == frozenset()
 
 
-def test_the_default_compares_the_papers_systems_and_the_frameworks(quick):
+def test_default_profile_compares_papers_and_frameworks(quick):
     papers = {"fastgl", "gnnlab", "pgsampler", "zero-copy", "fastsample"}
     assert {*papers, "baseline", "dgl", "pyg", "best"} == set(quick.axis("system"))
     assert definitions.load("breakdown").default_profile == "quick"

@@ -1,4 +1,4 @@
-"""``--env NAME=PATH``: what is an environment, and a sentence for what is none."""
+"""``--env NAME=PATH``: accepted environments and errors."""
 
 import os
 import sys
@@ -11,20 +11,20 @@ from gnnbench.kernels.rng import IN_NUMPY
 
 
 def script(folder, text):
-    """A Python that answers as an old or bare one would."""
+    """Writes a fake Python that prints what an old or bare Python would."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
 
 
-def test_a_python_and_the_folder_of_an_environment_are_alike(tmp_path):
+def test_env_accepts_a_python_or_an_environment_folder(tmp_path):
     folder = tmp_path / "venv"
     (folder / "bin").mkdir(parents=True)
     script(folder / "bin", "echo a greeting; echo 3 12")
-    found = parse([f"a={folder}", f"b-1.2={folder}/bin/python"])
-    assert list(found) == ["a", "b-1.2"]
-    assert {other.python for other in found.values()} == {folder / "bin" / "python"}
+    parsed = parse([f"a={folder}", f"b-1.2={folder}/bin/python"])
+    assert list(parsed) == ["a", "b-1.2"]
+    assert {other.python for other in parsed.values()} == {folder / "bin" / "python"}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_python_and_the_folder_of_an_environment_are_alike(tmp_path):
         (["old=fine", "old=fine"], "'old' is given twice"),
     ],
 )
-def test_what_is_none_is_a_usage_error(texts, words, tmp_path, monkeypatch):
+def test_invalid_env_is_a_usage_error(texts, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "words").write_text("no program")
@@ -64,37 +64,43 @@ def test_what_is_none_is_a_usage_error(texts, words, tmp_path, monkeypatch):
         ("3 13 numpy torch", "has no numpy and no torch"),
     ],
 )
-def test_a_python_that_cannot_run_a_worker_is_missing_something(answer, words, tmp_path):
+def test_python_that_cannot_run_a_worker_is_refused(answer, words, tmp_path):
     with pytest.raises(MissingError, match=words):
         parse([f"old={script(tmp_path, f'echo {answer}')}"])
 
 
-def test_a_name_may_be_as_long_as_is_said(tmp_path):
+def test_env_name_may_have_40_characters(tmp_path):
     assert list(parse([f"{'a' * 40}={script(tmp_path, 'echo 3 12')}"])) == ["a" * 40]
 
 
-def test_a_real_python_without_torch_says_so(tmp_path):
-    """The base of this environment where it has none; else one that cannot see its packages."""
+def test_real_python_without_torch_is_refused(tmp_path):
+    """Uses this interpreter without its site packages."""
     bare = script(tmp_path, f'exec {sys.executable} -S -I "$@"')
     with pytest.raises(MissingError, match="has no numpy and no torch"):
         parse([f"bare={bare}"])
 
 
-def test_workers_elsewhere_do_not_see_what_leads_back_here(monkeypatch, tmp_path):
+def test_workers_of_other_environments_do_not_inherit_python_variables(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", "here")
     monkeypatch.setenv("VIRTUAL_ENV", "here")
     monkeypatch.setenv("MINE", "kept")
     other = Interpreter("old", tmp_path / "python")
     facts = {"native": "", "versions": {"python": "3.10.1"}}
-    found = Environments({"old": other}, {"old": facts})
-    there, here = found.variables("old"), found.variables("")
-    assert "PYTHONPATH" not in there and "VIRTUAL_ENV" not in there and there["MINE"] == "kept"
-    assert here == dict(os.environ)
-    assert found.command("")[0] == sys.executable and found.command("old")[0] == str(other.python)
-    assert found.record() == {"old": {"executable": "python", **facts}}
+    environments = Environments({"old": other}, {"old": facts})
+    other_vars, own_vars = environments.variables("old"), environments.variables("")
+    assert (
+        "PYTHONPATH" not in other_vars
+        and "VIRTUAL_ENV" not in other_vars
+        and other_vars["MINE"] == "kept"
+    )
+    assert own_vars == dict(os.environ)
+    assert environments.command("")[0] == sys.executable and environments.command("old")[0] == str(
+        other.python
+    )
+    assert environments.record() == {"old": {"executable": "python", **facts}}
 
 
-def test_where_one_cannot_use_the_native_library_nobody_draws_the_order_by_it(tmp_path):
+def test_epoch_order_uses_numpy_if_one_environment_lacks_the_native_library(tmp_path):
     other = Interpreter("old", tmp_path / "python")
-    found = Environments({"old": other}, {"old": {"native": "its torch is too old"}})
-    assert found.variables("")[IN_NUMPY] == found.variables("old")[IN_NUMPY] == "1"
+    environments = Environments({"old": other}, {"old": {"native": "its torch is too old"}})
+    assert environments.variables("")[IN_NUMPY] == environments.variables("old")[IN_NUMPY] == "1"

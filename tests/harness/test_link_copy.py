@@ -1,4 +1,4 @@
-"""How fast the link is, looked at once epochs are measured: what is asked of whom."""
+"""Measurement of the link's copy rate after the epochs of a trial."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,8 +18,8 @@ CELL = Cell(
 )  # fmt: skip
 
 
-class Asked:
-    """A worker that notes what it is asked and answers with so many seconds, or fails."""
+class FakeWorker:
+    """A worker that records its calls and reports a copy time, or fails."""
 
     def __init__(self, seconds=0.5, failure=None):
         self.seconds, self.failure, self.calls = seconds, failure, []
@@ -39,26 +39,26 @@ def epoch(batches=10, **bytes_by_place):
 
 @pytest.fixture
 def copied():
-    """What a life finds of a worker, and the failures that it noted."""
-    noted = []
-    journal = SimpleNamespace(fail=lambda cell, failure: noted.append(failure))
+    """``of(...)`` calls copy_over_link for a trial; ``failures`` are the recorded failures."""
+    failures = []
+    journal = SimpleNamespace(fail=lambda cell, failure: failures.append(failure))
     context = SimpleNamespace(journal=journal)
     context.fail = TrialContext.fail.__get__(context)
-    made = SimpleNamespace(failures=noted)
-    made.of = lambda *given: copy_over_link(context, *given)
-    return made
+    runner = SimpleNamespace(failures=failures)
+    runner.of = lambda *arguments: copy_over_link(context, *arguments)
+    return runner
 
 
-def test_as_much_is_copied_as_crosses_the_link(copied):
-    worker = Asked()
+def test_copy_has_the_bytes_that_cross_the_link(copied):
+    worker = FakeWorker()
     samples = [epoch(zero_copy=600, host_copy=400, cache=5000), epoch(zero_copy=1000)]
     assert copied.of(CELL, worker, samples) == {"bytes": 1000, "seconds": 0.5}
     assert worker.calls == [("copies", {"served": {"host_copy": 1000}, "batches": 10})]
 
 
-def test_of_a_long_epoch_a_part_in_as_large_pieces(copied, monkeypatch):
+def test_copy_of_a_long_epoch_is_limited_with_equal_batch_size(copied, monkeypatch):
     monkeypatch.setattr(probe_run, "MAX_COPIED_BYTES", 300)
-    worker = Asked()
+    worker = FakeWorker()
     assert copied.of(CELL, worker, [epoch(zero_copy=1000)])["bytes"] == 300
     assert worker.calls[0][1] == {"served": {"host_copy": 300}, "batches": 3}
 
@@ -73,17 +73,17 @@ def test_of_a_long_epoch_a_part_in_as_large_pieces(copied, monkeypatch):
     ],
     ids=["no rows", "unverified", "gathers", "ranks"],
 )
-def test_nobody_is_asked_where_there_is_nothing_to_tell(copied, cell, counts):
-    worker = Asked()
+def test_no_copy_where_no_rows_cross_the_link(copied, cell, counts):
+    worker = FakeWorker()
     assert copied.of(cell, worker, [epoch(**counts)]) is None
     assert worker.calls == []
 
 
-def test_a_gpu_without_room_has_no_floor_and_no_fault(copied):
-    full = Asked(failure=Failure("oom_gpu", "the GPU's memory is exhausted"))
+def test_copy_on_a_full_gpu_is_skipped_without_a_failure(copied):
+    full = FakeWorker(failure=Failure("oom_gpu", "the GPU's memory is exhausted"))
     assert copied.of(CELL, full, [epoch(zero_copy=9)]) is None
     assert copied.failures == []
     with pytest.raises(CellFailed):
-        copied.of(CELL, Asked(failure=Failure("crash", "it died")), [epoch(zero_copy=9)])
+        copied.of(CELL, FakeWorker(failure=Failure("crash", "it died")), [epoch(zero_copy=9)])
     assert [failure.status for failure in copied.failures] == ["crash"]
-    assert copied.of(CELL, Asked(seconds=0), [epoch(zero_copy=9)]) is None
+    assert copied.of(CELL, FakeWorker(seconds=0), [epoch(zero_copy=9)]) is None

@@ -1,4 +1,4 @@
-"""The experiment match-degree through the runner."""
+"""Runs of the experiment ``match-degree``."""
 
 import pytest
 
@@ -37,25 +37,30 @@ unstable_half_width = 0.0
 
 
 @pytest.mark.parametrize(
-    "until,features,right",
+    "until,features,expected",
     [
         ("sample", "host", True), ("memory_io", "match", True), ("memory_io", "window", True),
         ("memory_io", "cache", True), ("memory_io", "host", False), ("compute", "match", False),
     ],
 )  # fmt: skip
-def test_which_cells_have_a_profile(until, features, right):
+def test_profiled_cells(until, features, expected):
     recipe = find("baseline").definition.changed({"features": features})
-    far = Until.of(until)
+    until_phase = Until.of(until)
     cell = Cell(
-        "e", "baseline", "d", "", until=until, recipe=recipe.resolved("cpu", far).plain(far)
+        "e",
+        "baseline",
+        "d",
+        "",
+        until=until,
+        recipe=recipe.resolved("cpu", until_phase).plain(until_phase),
     )
-    assert _has_profile(cell) is right
+    assert _has_profile(cell) is expected
 
 
 @pytest.mark.timeout(300)
 def test_reordered_epochs_are_identical_work(tmp_path, observer):
-    """Digests, audits, probes and losses of an order of its own pass through the runner; match
-    degrees are told where overlap is made use of."""
+    """Cells of a custom batch order pass all checks; match degrees are reported only where
+    overlap is used."""
     (tmp_path / "small.toml").write_text(DEFINITION)
     request = make_request(str(tmp_path / "small.toml"), Overrides(), tmp_path / "results", False)
     outcome = campaign.run(request, observer)
@@ -75,9 +80,9 @@ def test_reordered_epochs_are_identical_work(tmp_path, observer):
             host, rel=0.05
         )  # medians of several epochs
         assert known.value(greedy, "order", counters.REORDERED) > 0
-    looked = rows["memory_io", True]["id"]
+    profiled = rows["memory_io", True]["id"]
     drawn, run_as = (
-        known.value(looked, "order", w) for w in (counters.MATCH_DRAWN, counters.MATCH_RUN)
+        known.value(profiled, "order", w) for w in (counters.MATCH_DRAWN, counters.MATCH_RUN)
     )
     assert 0 < drawn < run_as < 1
     assert known.value(rows["compute", True]["id"], "order", counters.MATCH_DEGREE) is None

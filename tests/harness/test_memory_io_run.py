@@ -1,4 +1,4 @@
-"""The experiment `memory-io`: which cells it has, and end to end what their stores loaded."""
+"""The experiment ``memory-io``: its cells, and the rows that each store loads."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from gnnbench.harness.launch import make_request
 from gnnbench.schema import reader
 
 
-def told(recipe):
-    """A store in short: its name and window, how rows are fetched for it, what holds a window."""
+def store_of(recipe):
+    """A store as (name, window, table, access or ratio, kind of window)."""
     store = recipe["features"]
     below = store.get("table", store)
     if isinstance(below, str):
@@ -20,12 +20,12 @@ def told(recipe):
     return store["name"], store.get("window", 0), below["name"], how, store.get("holds", "")
 
 
-def test_every_way_of_the_big_one_is_there_once_beside_dgl(tmp_path):
-    """Rows are read page by page but by Match as published, below the cache as well."""
+def test_big_profile_has_each_store_once_and_dgl(tmp_path):
+    """All stores read page by page, also below a cache, except Match as published."""
     plan = make_request("memory-io", Overrides("big"), tmp_path).plan
     dgl, *ours = plan.cells
-    assert told(dgl.recipe) == ("dgl", 0, "uva", "", "")
-    assert [told(cell.recipe) for cell in ours] == [
+    assert store_of(dgl.recipe) == ("dgl", 0, "uva", "", "")
+    assert [store_of(cell.recipe) for cell in ours] == [
         ("uva", 0, "uva", "page-ordered", ""),
         ("match", 0, "uva", "naive", ""),
         ("match", 0, "uva", "page-ordered", ""),
@@ -51,12 +51,12 @@ def outcome(tmp_path, observer):
     return campaign.run(make_request("memory-io", over, tmp_path, False), observer)
 
 
-def test_the_more_batches_a_store_keeps_the_fewer_rows_it_loads(outcome):
+def test_larger_windows_load_fewer_rows(outcome):
     run = reader.read(outcome.folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 5, [r["reason"] for r in run.cells]
     assert {r["work_class"] for r in run.cells[1:]} == {"identical"}
     known = {(r["id"], r["name"], r["where"]): r["value"] for r in run.metrics}
-    loaded, held = {}, {}
+    loaded, window_bytes = {}, {}
     for row in run.cells:
         paths = paths_of(row)
         store = paths["features"], paths.get("features.window"), paths.get("features.table")
@@ -64,14 +64,14 @@ def test_the_more_batches_a_store_keeps_the_fewer_rows_it_loads(outcome):
         parts = {
             w: known.get((row["id"], "feature_bytes", w), 0) for w in ("cache", "host", "reused")
         }
-        assert sum(parts.values()) == pytest.approx(need, rel=0.02)  # medians, each of its own
+        assert sum(parts.values()) == pytest.approx(need, rel=0.02)  # medians are taken separately
         loaded[store] = parts["host"] / need
-        held[store] = known.get((row["id"], "window_bytes", ""))
+        window_bytes[store] = known.get((row["id"], "window_bytes", ""))
     host, match, eight, over_cache, sixteen = loaded.values()
     assert host == pytest.approx(1, rel=0.02) and host > match > eight > sixteen > 0
     assert 0 < over_cache < eight
-    bytes_of = list(held.values())
-    assert bytes_of[:2] == [None, None] and 0 < bytes_of[2] < bytes_of[4]
+    sizes = list(window_bytes.values())
+    assert sizes[:2] == [None, None] and 0 < sizes[2] < sizes[4]
     (part,) = table.main_tables(run.cells, run.metrics)
     assert {"memory IO", "rows loaded", "window GB", "speed-up"} <= set(part.heads)
     assert [bool(line["window GB"]) for line in part.lines] == [False, False, True, True, True]

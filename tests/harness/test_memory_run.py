@@ -1,4 +1,4 @@
-"""Memory by what holds it, through the runner: rows beside measured epochs."""
+"""Runs of the experiment ``memory``: memory by component, next to measured epochs."""
 
 import pytest
 
@@ -14,25 +14,25 @@ SMALL = "products~twin@0.001"
 
 
 @pytest.mark.timeout(300)
-def test_components_stand_beside_what_else_is_seen_inside(tmp_path, observer):
-    """Each look has a process of its own; what they find is of one cell."""
+def test_memory_run_reports_components_and_profile_metrics(tmp_path, observer):
+    """Each profiling run has its own process; the results belong to one cell."""
     over = Overrides(
         profile="smoke", datasets=(SMALL,), systems=("baseline", "zero-copy"),
         options=("pairs=[1]", "until=memory_io", "batch_size=32", "max_batches=2"),
     )  # fmt: skip
-    asked = make_request("memory", over, tmp_path)
-    run = reader.read(campaign.run(asked, observer).folder)
+    request = make_request("memory", over, tmp_path)
+    run = reader.read(campaign.run(request, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 3, [r["reason"] for r in run.cells]
     known = Metrics(run.metrics)
     for cell in run.cells:
-        told = [r for r in known.of(cell["id"]) if r["name"] == MEMORY_BYTES.name]
-        held = {r["stage"]: r["value"] for r in told}
-        assert held["epoch"] == sum(n for c, n in held.items() if c != "epoch") > 0
-        assert {"process", "features", "other"} <= set(held)
-        # Zero-copy's topology is its producer's, which is a Python of its own.
-        assert ("topology" in held) == (cell["system"] == "baseline")
-        assert (held.get("processes", 0) > 1 << 25) == (cell["system"] == "zero-copy")
-        assert "model" not in held
+        rows = [r for r in known.of(cell["id"]) if r["name"] == MEMORY_BYTES.name]
+        components = {r["stage"]: r["value"] for r in rows}
+        assert components["epoch"] == sum(n for c, n in components.items() if c != "epoch") > 0
+        assert {"process", "features", "other"} <= set(components)
+        # Zero-copy's topology is in its producer, a separate Python process.
+        assert ("topology" in components) == (cell["system"] == "baseline")
+        assert (components.get("processes", 0) > 1 << 25) == (cell["system"] == "zero-copy")
+        assert "model" not in components
         assert known.value(cell["id"], "rows", MEMORY_MOST) > 0
         assert (known.value(cell["id"], "order", MATCH_DEGREE) is not None) == (
             "match" in cell["recipe"]

@@ -1,4 +1,4 @@
-"""Ranks with a partition each through the runner: rounds, bytes and the partition in its tables."""
+"""Runs of partitioned ranks: rounds, bytes and partition metrics."""
 
 import json
 
@@ -14,7 +14,7 @@ from gnnbench.harness.launch import make_request
 from gnnbench.schema import reader
 
 GRAPH, BATCHES, HOPS = "products~twin@0.001", 3, 2
-PARTED = f"""
+DEFINITION = f"""
 schema_version = 2
 extends = "scalability"
 default_profile = ""
@@ -38,20 +38,20 @@ unstable_half_width = 0.0
 
 
 @pytest.mark.timeout(600)
-def test_rounds_bytes_and_the_partition_are_told_by_metrics(tmp_path, observer):
-    (tmp_path / "mine.toml").write_text(PARTED)
-    asked = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
-    run = reader.read(campaign.run(asked, observer).folder)
+def test_partition_run_reports_rounds_bytes_and_partition_metrics(tmp_path, observer):
+    (tmp_path / "mine.toml").write_text(DEFINITION)
+    request = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
+    run = reader.read(campaign.run(request, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 5, [r["reason"] for r in run.cells]
     known, row_bytes = Metrics(run.metrics), 4 * gnnbench.load_dataset(GRAPH).feature_dim
-    parted = {}
+    partitioned = {}
     for row in run.cells:
         schedule = json.loads(row["recipe"])["schedule"]
         if schedule["name"] == "data-parallel":
             assert schedule["method"] == "metis" and row["work_class"] == "identical"
-            parted[schedule["partition"], schedule["ranks"]] = row
-    assert sorted(parted) == [("hybrid", 1), ("hybrid", 2), ("vanilla", 1), ("vanilla", 2)]
-    for (mode, ranks), row in parted.items():
+            partitioned[schedule["partition"], schedule["ranks"]] = row
+    assert sorted(partitioned) == [("hybrid", 1), ("hybrid", 2), ("vanilla", 1), ("vanilla", 2)]
+    for (mode, ranks), row in partitioned.items():
 
         def value(stage, what, where="", row=row):
             return known.value(row["id"], stage, what, where)
@@ -63,32 +63,32 @@ def test_rounds_bytes_and_the_partition_are_told_by_metrics(tmp_path, observer):
         sent = [value("features", counters.SENT_BYTES, str(rank)) for rank in range(ranks)]
         served = known.by_where(row["id"], "features", counters.FEATURE_BYTES)
         again = value("schedule", counters.AGAIN_NODES)
-        rows = row["unique_nodes"] + again  # the former is rounded
+        rows = row["unique_nodes"] + again  # unique_nodes is rounded
         assert sum(served.values()) == pytest.approx(rows * row_bytes, abs=row_bytes)
-        # Each row of another rank goes with the 4 bytes of the id that asked for it.
+        # Each row of another rank costs its bytes and 4 bytes for the requested id.
         assert sum(sent) == served["network"] / row_bytes * (row_bytes + 4)
         assert (sum(sent) > 0) == (ranks == 2)
         assert value("partition", counters.PARTITION_TIME) > 0
         cut = value("partition", counters.CUT_SHARE)
         assert cut == 0 if ranks == 1 else 0 < cut < 0.5
         assert value("partition", counters.PART_IMBALANCE["training"]) < 1.02
-    # Made once, for both modes and all lives.
+    # Partitioned once, for both modes and all trials.
     stored = folder_of(gnnbench.load_dataset(GRAPH), 2, "metis", 0)
     made = json.loads((stored / "partition.json").read_text())["made_s"]
     for mode in ("vanilla", "hybrid"):
-        ident = parted[mode, 2]["id"]
+        ident = partitioned[mode, 2]["id"]
         assert known.value(ident, "partition", counters.PARTITION_TIME) == pytest.approx(made)
 
 
-def test_the_profile_has_fastsample_s_three_and_what_they_are_held_against(tmp_path):
+def test_partitions_profile_has_fastsamples_systems_and_their_references(tmp_path):
     plan = make_request("scalability", Overrides(profile="partitions"), tmp_path).plan
-    found = []
+    data_parallel = []
     for cell in plan.cells:
         schedule = cell.recipe["schedule"]
         if schedule["name"] == "data-parallel":
             mode = schedule.get("partition", "none")
-            found.append((schedule["ranks"], mode, cell.recipe["sampler"]["name"]))
-    assert sorted(found) == [
+            data_parallel.append((schedule["ranks"], mode, cell.recipe["sampler"]["name"]))
+    assert sorted(data_parallel) == [
         (ranks, *which)
         for ranks in (1, 2, 4)
         for which in (

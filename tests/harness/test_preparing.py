@@ -1,4 +1,4 @@
-"""Datasets of a run are looked at before it begins: what cannot fit is a row, or ends the run."""
+"""Checks before a run that its datasets fit into memory and on disk."""
 
 import shutil
 
@@ -18,15 +18,15 @@ BIG = "products~twin@2"
 
 
 @pytest.fixture
-def fresh(monkeypatch):
+def real_check_room(monkeypatch):
     monkeypatch.setattr("gnnbench.datasets.prepare.check_room", check_room)
     environment.dataset_state.cache_clear()
     yield
     environment.dataset_state.cache_clear()
 
 
-def short_of(monkeypatch, what, free):
-    if what == "memory":
+def limit_free(monkeypatch, resource, free):
+    if resource == "memory":
         monkeypatch.setattr(host_memory, "free_memory_bytes", lambda: free)
     else:
         usage = shutil.disk_usage("/")
@@ -34,26 +34,28 @@ def short_of(monkeypatch, what, free):
 
 
 @pytest.mark.parametrize(
-    ("what", "status", "code"),
+    ("resource", "status", "code"),
     [("memory", "oom_host", EXIT_CELLS_FAILED), ("disk", "missing_data", EXIT_MISSING)],
 )
-def test_a_dataset_that_cannot_fit_is_a_row(launch, fresh, monkeypatch, what, status, code):
-    short_of(monkeypatch, what, 1 << 30)
+def test_dataset_that_does_not_fit_is_a_row(
+    launch, real_check_room, monkeypatch, resource, status, code
+):
+    limit_free(monkeypatch, resource, 1 << 30)
     monkeypatch.setattr(
         "gnnbench.harness.shared_cache.SharedMemoryCache.prepare", None
-    )  # nothing is begun
+    )  # preparation must not start
     outcome = launch("fake", datasets=(BIG,))
     row = by_system(outcome)["fake"]
     assert (row["status"], outcome.exit_code) == (status, code)
     assert row["reason"].startswith(f"preparing '{BIG}' takes about ")
 
 
-def test_datasets_that_do_not_fit_together_end_the_run_at_once(
-    fakes, fresh, monkeypatch, tmp_path, observer
+def test_datasets_that_do_not_fit_together_stop_the_run(
+    fakes, real_check_room, monkeypatch, tmp_path, observer
 ):
-    """Of 1.5 GB each there is room for one."""
+    """There is room for one of two datasets of 1.5 GB."""
     monkeypatch.setattr("gnnbench.harness.shared_cache.SharedMemoryCache.prepare", None)
-    short_of(monkeypatch, "disk", 2 << 30)
+    limit_free(monkeypatch, "disk", 2 << 30)
     both = ("products~twin", "products~twin@0.99")
     over = Overrides(profile="smoke", systems=("baseline",), datasets=both)
     request = make_request("breakdown", over, tmp_path / "results")
@@ -63,7 +65,7 @@ def test_datasets_that_do_not_fit_together_end_the_run_at_once(
     assert any(n.startswith("products~twin is to be prepared first: about") for n in observer.notes)
 
 
-def test_memory_that_is_short_while_preparing_is_not_missing_data(monkeypatch):
+def test_host_memory_error_while_preparing_is_not_missing_data(monkeypatch):
     def prepare_verified(name):
         raise HostMemoryError("too large; take a smaller one")
 
@@ -72,7 +74,7 @@ def test_memory_that_is_short_while_preparing_is_not_missing_data(monkeypatch):
         prepare(BIG)
 
 
-def test_a_package_that_does_not_import_for_lack_of_memory_is_not_missing(fakes, monkeypatch):
+def test_import_failure_for_lack_of_memory_is_oom_host(fakes, monkeypatch):
     from gnnbench.harness import available
 
     def find(name):
@@ -82,7 +84,9 @@ def test_a_package_that_does_not_import_for_lack_of_memory_is_not_missing(fakes,
     assert available.system("fake").status == "oom_host"
 
 
-def test_the_command_tells_what_it_takes_and_refuses(fresh, monkeypatch, tmp_path, capsys):
+def test_data_prepare_states_its_size_and_refuses_if_it_does_not_fit(
+    real_check_room, monkeypatch, tmp_path, capsys
+):
     from gnnbench import cli
 
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
@@ -97,7 +101,7 @@ def test_the_command_tells_what_it_takes_and_refuses(fresh, monkeypatch, tmp_pat
     code, out, err = call("rmat@6")
     assert code == 0 and out.strip() == str(paths.data_root() / "rmat@6")
     assert err.startswith("rmat@6 is to be prepared: about ") and "of disk" in err
-    assert call("rmat@6")[2] == ""  # it is there
-    short_of(monkeypatch, "memory", 64 << 20)
+    assert call("rmat@6")[2] == ""  # already prepared
+    limit_free(monkeypatch, "memory", 64 << 20)
     code, out, err = call("-q", BIG)
     assert (code, out, err.count("\n")) == (EXIT_CELLS_FAILED, "", 1)

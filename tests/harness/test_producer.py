@@ -1,4 +1,4 @@
-"""A worker whose system has a second process: their life together, and the death of either."""
+"""A worker whose system has a producer process: their lifetime, and failure of either."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from gnnbench.harness.shared_cache import SharedMemoryCache
 
 def producer_of(worker):
     """The one process that a worker has started."""
-    (found,) = psutil.Process(worker.pid).children(recursive=True)
-    return found
+    (producer,) = psutil.Process(worker.pid).children(recursive=True)
+    return producer
 
 
 def gone(process):
@@ -36,13 +36,13 @@ def started(tmp_path):
         options=("batch_size=64", "fanouts=[3,2]"),
     )  # fmt: skip
     (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
-    keeper, workers = SharedMemoryCache(tmp_path, 60.0), []
-    assert keeper.prepare(cell) is None
+    cache, workers = SharedMemoryCache(tmp_path, 60.0), []
+    assert cache.prepare(cell) is None
 
     def start():
-        worker = keeper.worker(cell)
+        worker = cache.worker(cell)
         workers.append(worker)
-        worker.open(keeper.graph(cell))
+        worker.open(cache.graph(cell))
         worker.call("setup")
         return worker
 
@@ -51,7 +51,7 @@ def started(tmp_path):
         worker.kill()
 
 
-def test_it_lives_as_long_as_the_worker_and_no_longer(started):
+def test_producer_ends_with_its_worker(started):
     worker = started()
     producer = producer_of(worker)
     timing = worker.timed("epoch", epoch=5)
@@ -68,11 +68,11 @@ def test_it_lives_as_long_as_the_worker_and_no_longer(started):
     assert gone(producer)
 
 
-def test_its_death_is_the_worker_s_failure(started):
+def test_death_of_the_producer_is_a_failure_of_the_worker(started):
     worker = started()
     producer = producer_of(worker)
     producer.kill()
-    with pytest.raises(WorkerFailed, match="the producer's process died") as told:
+    with pytest.raises(WorkerFailed, match="the producer's process died") as raised:
         worker.timed("epoch", epoch=5)
-    assert told.value.failure.status == "crash"
-    assert "the producer's process died by SIGKILL" in told.value.failure.reason
+    assert raised.value.failure.status == "crash"
+    assert "the producer's process died by SIGKILL" in raised.value.failure.reason

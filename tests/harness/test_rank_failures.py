@@ -1,4 +1,4 @@
-"""Runs in which a rank is killed, stopped, stuck or out of memory: rows, no remains, again."""
+"""Runs in which a rank is killed, stopped, stuck or out of memory."""
 
 import os
 from pathlib import Path
@@ -16,12 +16,12 @@ from gnnbench.kernels import interprocess
 from gnnbench.schema import reader
 
 GRAPH = "products~twin@0.001"
-# By fanouts: what goes wrong, in which rank, at which of its draws; the gate's are before.
+# By fanouts: rank, number of its draw, fault. Draws of the gate come first.
 FAULTS = {
     "2,2": "1 9 killed",
     "3,2": "1 9 stopped",
     "4,2": "1 9 grows",
-    # The worker itself, after the gate: nobody is killed that it could wait for.
+    # Rank 0 is the worker itself; the fault is after the gate.
     "5,2": "0 12 sleeps",
 }
 DEFINITION = """
@@ -47,7 +47,7 @@ memory_limit_gib = 32.0
 
 @pytest.fixture
 def planted(monkeypatch, tmp_path):
-    """Runs the definition; rank 1 of each cell errs where ``faults`` is true."""
+    """Runs the definition; with ``faults``, a rank of each cell fails as in FAULTS."""
     folder = Path(planted_ranks.__file__).parent
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder.parent), str(folder)]))
     monkeypatch.setenv(registry.extra_variable("sampler"), planted_ranks.SAMPLER)
@@ -55,25 +55,27 @@ def planted(monkeypatch, tmp_path):
     registry.entries.cache_clear()
     (tmp_path / "mine.toml").write_text(DEFINITION)
 
-    def run(observer, faults=False, **how):
-        told = ";".join(f"{of} {what}" for of, what in FAULTS.items()) if faults else ""
-        monkeypatch.setenv(planted_ranks.FAULT, told)
-        over = Overrides(options=how.pop("options", ()))
-        asked = make_request(str(tmp_path / "mine.toml"), over, tmp_path / "out", **how)
-        return campaign.run(asked, observer)
+    def run(observer, faults=False, **request_options):
+        fault_spec = ";".join(f"{of} {what}" for of, what in FAULTS.items()) if faults else ""
+        monkeypatch.setenv(planted_ranks.FAULT, fault_spec)
+        over = Overrides(options=request_options.pop("options", ()))
+        request = make_request(
+            str(tmp_path / "mine.toml"), over, tmp_path / "out", **request_options
+        )
+        return campaign.run(request, observer)
 
     yield run
     monkeypatch.undo()
     registry.entries.cache_clear()
 
 
-def left():
-    """Processes below this one, ports that they or it wait at, memory with a name or of ranks."""
+def resources():
+    """Child processes, listening ports and shared memory of this process."""
     me = psutil.Process()
     ports = {c.laddr for c in me.net_connections("inet") if c.status == "LISTEN"}
     maps = Path("/proc/self/maps").read_text()
     memory = {name for name in (heartbeat.NAME, interprocess.NAME) if name in maps}
-    source = Warm.source and Warm.source.pid  # the suite's own, which goes with it
+    source = Warm.source and Warm.source.pid  # belongs to the test suite
     processes = {p for p in me.children(recursive=True) if p.pid != source}
     return processes | ports | memory | set(Path("/dev/shm").iterdir())
 
@@ -84,10 +86,10 @@ def statuses(folder):
 
 
 @pytest.mark.timeout(300)
-def test_silent_ranks_are_rows_and_leave_nothing(planted, observer):
-    before = left()
+def test_hanging_ranks_are_rows_and_leave_no_resources(planted, observer):
+    before = resources()
     run = planted(observer, faults=True, options=("fanouts=[[3,2],[5,2]]",))
-    assert left() <= before
+    assert resources() <= before
     assert run.exit_code == 3
     rows = statuses(run.folder)
     assert {of: status for of, (status, _) in rows.items()} == {"3,2": "crash", "5,2": "crash"}
@@ -96,11 +98,11 @@ def test_silent_ranks_are_rows_and_leave_nothing(planted, observer):
 
 
 @pytest.mark.timeout(300)
-def test_dead_ranks_are_rows_and_run_again_though_interrupted(planted, observer):
-    before, step = left(), observer.step
+def test_dead_ranks_are_rows_and_can_be_repeated_and_resumed(planted, observer):
+    before, step = resources(), observer.step
     options = ("fanouts=[[2,2],[4,2]]",)
     first = planted(observer, faults=True, options=options)
-    assert left() <= before
+    assert resources() <= before
     assert first.exit_code == 3
     rows = statuses(first.folder)
     assert {of: status for of, (status, _) in rows.items()} == {"2,2": "crash", "4,2": "oom_host"}
@@ -115,9 +117,9 @@ def test_dead_ranks_are_rows_and_run_again_though_interrupted(planted, observer)
     observer.step = interrupt
     with pytest.raises(campaign.Interrupted):
         planted(observer, options=options, only_failed=True)
-    assert left() <= before
+    assert resources() <= before
     observer.step = step
     again = planted(observer, options=options, resume=True)
     assert (again.folder, again.exit_code) == (first.folder, 0)
     assert {status for status, _ in statuses(again.folder).values()} == {"ok"}
-    assert left() <= before
+    assert resources() <= before

@@ -1,4 +1,4 @@
-"""A worker whose system is several ranks: their life together, a killed one, and going on."""
+"""A worker whose system has several ranks: their lifetime, and failures of ranks."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ FACTORED = ("baseline.schedule=factored", "baseline.schedule.trainers=2")
 @pytest.fixture
 def started(tmp_path):
     """Workers of a cell of several ranks that are set up."""
-    keeper, workers = SharedMemoryCache(tmp_path, 60.0), []
+    cache, workers = SharedMemoryCache(tmp_path, 60.0), []
 
     def start(schedule=DATA_PARALLEL):
         over = Overrides(
@@ -40,10 +40,10 @@ def started(tmp_path):
             options=("batch_size=64", "fanouts=[3,2]", *schedule),
         )  # fmt: skip
         (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
-        assert keeper.prepare(cell) is None
-        worker = keeper.worker(cell)
+        assert cache.prepare(cell) is None
+        worker = cache.worker(cell)
         workers.append(worker)
-        worker.open(keeper.graph(cell))
+        worker.open(cache.graph(cell))
         worker.call("setup")
         return worker
 
@@ -52,7 +52,7 @@ def started(tmp_path):
         worker.kill()
 
 
-def test_ranks_live_as_long_as_the_worker_and_leave_nothing(started):
+def test_ranks_end_with_their_worker(started):
     worker = started()
     ranks = ranks_of(worker)
     assert len(ranks) == 2
@@ -61,7 +61,7 @@ def test_ranks_live_as_long_as_the_worker_and_leave_nothing(started):
     assert set(timing["busy"]) == {"sample", "memory_io", "compute"}
     assert worker.call("audit", epoch=5)["ok"]
     assert worker.call("verify", epoch=6)["ok"]
-    # The graph's table is mapped by every rank: none has a file of its own, or a copy in memory.
+    # Every rank maps the same feature file; none has its own copy.
     assert not any("/dev/shm" in m.path for p in ranks for m in p.memory_maps())
     files = [{m.path for m in p.memory_maps() if "features" in m.path} for p in ranks]
     assert files[0] == files[1] != set()
@@ -69,15 +69,15 @@ def test_ranks_live_as_long_as_the_worker_and_leave_nothing(started):
     assert gone(ranks)
 
 
-def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
-    """The new worker's ranks end when it is killed."""
+def test_killed_rank_is_a_failure_of_the_worker_and_a_new_worker_runs(started):
+    """The ranks of the new worker end when it is killed."""
     worker = started()
     ranks = ranks_of(worker)
     ranks[0].kill()
-    with pytest.raises(WorkerFailed, match="the process of rank") as told:
+    with pytest.raises(WorkerFailed, match="the process of rank") as raised:
         worker.timed("epoch", epoch=5)
-    assert told.value.failure.status == "crash"
-    assert "died by SIGKILL" in told.value.failure.reason
+    assert raised.value.failure.status == "crash"
+    assert "died by SIGKILL" in raised.value.failure.reason
     assert gone(ranks)
     worker.kill()
     again = started(TWO_RANKS)
@@ -88,30 +88,30 @@ def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
     assert gone(ranks)
 
 
-def test_a_worker_that_is_stopped_is_ended_with_its_ranks(started, monkeypatch):
-    """Nobody below it can tell: it is rank 0."""
+def test_stopped_worker_is_killed_with_its_ranks(started, monkeypatch):
+    """The worker is rank 0, so no other rank can report it."""
     worker = started(TWO_RANKS)
     ranks = ranks_of(worker)
     assert len(ranks) == 1
     os.kill(worker.pid, signal.SIGSTOP)
     monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     monkeypatch.setattr(worker_pipe, "LOOK_S", 0.2)
-    with pytest.raises(WorkerFailed, match="stopped by a signal for 1 s") as told:
+    with pytest.raises(WorkerFailed, match="stopped by a signal for 1 s") as raised:
         worker.timed("epoch", epoch=5)
-    assert told.value.failure.status == "crash"
+    assert raised.value.failure.status == "crash"
     assert gone(ranks) and not worker.alive
 
 
-def test_a_killed_sampler_is_the_workers_failure_and_leaves_nothing(started):
+def test_killed_sampler_rank_is_a_failure_of_the_worker(started):
     worker = started(FACTORED)
     ranks = ranks_of(worker)
     assert len(ranks) == 2
     assert worker.call("check")["ok"]
     assert worker.timed("epoch", epoch=5) and worker.call("audit", epoch=5)["ok"]
     ranks[1].kill()  # the others train, and wait for it
-    with pytest.raises(WorkerFailed, match="the process of rank 2 died by SIGKILL") as told:
+    with pytest.raises(WorkerFailed, match="the process of rank 2 died by SIGKILL") as raised:
         worker.timed("epoch", epoch=6)
-    assert told.value.failure.status == "crash"
+    assert raised.value.failure.status == "crash"
     assert gone(ranks)
     shared = [m.path for m in psutil.Process(worker.pid).memory_maps(grouped=False)]
     assert not any(NAME in path for path in shared)

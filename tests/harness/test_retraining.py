@@ -1,4 +1,4 @@
-"""Trainings of the reference that show its spread, and the trial that is repeated."""
+"""Retrainings of the reference that measure its spread."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gnnbench.harness.training_check import RETRAININGS
 from gnnbench.schema.events import read_journal
 
 
-def test_jitter_changes_weights_by_rounding_alone(small_graph):
+def test_jitter_changes_weights_by_rounding_only(small_graph):
     plain, other, again = (
         make(small_graph, jitter=jitter).trainer.model.state_dict() for jitter in (0, 1, 1)
     )
@@ -24,20 +24,22 @@ def test_jitter_changes_weights_by_rounding_alone(small_graph):
     assert any(not torch.equal(plain[name], other[name]) for name in plain)
 
 
-def test_jitter_is_no_part_of_a_cell_without_one():
+def test_zero_jitter_does_not_change_the_cell_id():
     cell = Cell("e", "baseline", "g", "gcn")
     assert replace(cell, jitter=0).id == cell.id != replace(cell, jitter=1).id
 
 
-def test_a_ledger_collects_the_trainings_of_a_cell(tmp_path):
-    """Finished trials, void ones too, and retrainings; each list of epochs once."""
+def test_journal_collects_the_trainings_of_a_cell(tmp_path):
+    """It has finished and void trials and retrainings, and each list of epochs once."""
 
     def epoch(number, **more):
         return {"epoch": number, "loss": 1.0, **more}
 
     cell = Cell("e", "baseline", "g", "gcn")
     samples = [
-        epoch(10 * life + nth, id=cell.id, pair="p", life=life) for life in (0, 1) for nth in (0, 1)
+        epoch(10 * trial + nth, id=cell.id, pair="p", life=trial)
+        for trial in (0, 1)
+        for nth in (0, 1)
     ]
     events = [
         {"event": "life", "pair": "p", "life": 0, "void": True, "excess": "loss+"},
@@ -47,15 +49,15 @@ def test_a_ledger_collects_the_trainings_of_a_cell(tmp_path):
     for name, records in (("samples", samples), ("events", events)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     journal = RunJournal(tmp_path)
-    found = journal.trainings(cell, 2)
-    assert [[r["epoch"] for r in training] for training in found] == [[0, 1], [5, 6]]
+    trainings = journal.trainings(cell, 2)
+    assert [[r["epoch"] for r in training] for training in trainings] == [[0, 1], [5, 6]]
     assert [[r["epoch"] for r in t] for t in journal.trainings(cell, 1)] == [[0], [5], [7]]
     journal.close()
 
 
 @pytest.fixture
 def intolerant(monkeypatch):
-    """Every difference is beyond the fixed tolerances."""
+    """Sets the fixed tolerances to zero."""
     from gnnbench.harness import training_check
 
     strict = training_check.Tolerance(loss=0.0, step=0.0, layer=0.0, norm=0.0)
@@ -64,7 +66,7 @@ def intolerant(monkeypatch):
 
 
 @pytest.mark.parametrize("system,work", [("dgl", "equivalent"), ("gnnadvisor", "identical")])
-def test_the_reference_is_trained_again_and_a_correct_system_passes(
+def test_reference_is_retrained_and_a_correct_system_passes(
     system, work, intolerant, monkeypatch, tmp_path
 ):
     from gnnbench.config.overrides import Overrides
@@ -72,7 +74,7 @@ def test_the_reference_is_trained_again_and_a_correct_system_passes(
     from gnnbench.harness.launch import make_request
     from gnnbench.measure import machine
 
-    monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
+    monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # ignore other programs
     options = ("reference=baseline", "rounds=2", "fanouts=[3, 2]", "hidden=8", "threads=1")
     wanted = Overrides("smoke", ("baseline", system), options=options, repeats=1)
     outcome = campaign.run(make_request("breakdown", wanted, tmp_path), Quiet())
@@ -82,8 +84,8 @@ def test_the_reference_is_trained_again_and_a_correct_system_passes(
     assert [(r["status"], r["reason"]) for r in rows.values()] == [("ok", "")] * 2
     assert rows[system]["work_class"] == work
     (events,) = tmp_path.glob("*/*/events.jsonl")
-    kept = [e for e in read_journal(events, dict) if e["event"] == "retrained"]
-    if work == "equivalent":  # once for the run, kept for other comparisons
-        assert [len(e["trainings"]) for e in kept] == [RETRAININGS]
-    else:  # of this trial's own epochs
-        assert kept == []
+    retrained = [e for e in read_journal(events, dict) if e["event"] == "retrained"]
+    if work == "equivalent":  # retrained once for all comparisons of the run
+        assert [len(e["trainings"]) for e in retrained] == [RETRAININGS]
+    else:  # the trial itself has the same epochs
+        assert retrained == []

@@ -1,4 +1,4 @@
-"""Rows of rooflines from ledgers written by hand: every number expected is worked out here."""
+"""Rows of rooflines from journals written by hand."""
 
 import json
 from dataclasses import replace
@@ -45,17 +45,17 @@ def kernel(name="aggregate", seconds=2.0, flops=60, least=120, reads=0, directio
 
 @pytest.fixture
 def rows_of(tmp_path):
-    """Rows of cells, each with its lives: a list of records by life and round; with profiles."""
+    """Makes rows of cells from records by cell, trial and round, and from profiles."""
 
-    def made(*cells, profiles=(), failed=()):
+    def make_rows(*cells, profiles=(), failed=()):
         samples, events = [], []
-        for cell, lives in cells:
+        for cell, trials in cells:
             pair = Pair(cell).id
-            for life, rounds in enumerate(lives):
-                events.append({"event": "life", "pair": pair, "life": life, "doubt": "",
+            for trial, rounds in enumerate(trials):
+                events.append({"event": "life", "pair": pair, "life": trial, "doubt": "",
                                "void": False, "seconds": 1.0, "start_s": 0.1})  # fmt: skip
                 samples += [
-                    {"id": cell.id, "pair": pair, "life": life, "round": n, "warmup": False,
+                    {"id": cell.id, "pair": pair, "life": trial, "round": n, "warmup": False,
                      "roofline": records}
                     for n, records in enumerate(rounds)
                 ]  # fmt: skip
@@ -65,21 +65,21 @@ def rows_of(tmp_path):
         for name, lines in (("samples", samples), ("events", events)):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (tmp_path / f"{name}.jsonl").write_text(text)
-        own = [cell for cell, _ in cells]
-        plan = Plan(own, [Pair(c) for c in own], {c.id: c for c in own})
-        found = roofline_rows(plan, RunJournal(tmp_path))
-        writer.write_csv(tmp_path / "roofline.csv", schema.ROOFLINE, found)
-        return found
+        listed = [cell for cell, _ in cells]
+        plan = Plan(listed, [Pair(c) for c in listed], {c.id: c for c in listed})
+        rows = roofline_rows(plan, RunJournal(tmp_path))
+        writer.write_csv(tmp_path / "roofline.csv", schema.ROOFLINE, rows)
+        return rows
 
-    return made
+    return make_rows
 
 
 def kernels(rows):
     return [r for r in rows if r["kind"] == "kernel"]
 
 
-def test_a_kernel_stands_below_the_memory_at_its_intensity(rows_of):
-    """30 flop/s at half a flop a byte, where reads of 50 B/s allow 25, and 24 of the other life."""
+def test_low_intensity_kernel_is_bound_by_memory(rows_of):
+    """20 flop/s at 0.5 flop/B; the read ceiling of 50 B/s allows 25 flop/s."""
     slower = [
         {**c, "seconds": 2.5} if c["name"] == "read" and c["level"] == "memory" else c
         for c in CEILINGS
@@ -92,19 +92,19 @@ def test_a_kernel_stands_below_the_memory_at_its_intensity(rows_of):
     assert (row["flops"], row["least_bytes"], row["asked_bytes"]) == (60, 120, 240)
     assert (row["intensity"], row["asked_intensity"]) == (0.5, 0.25)
     assert row["bound"] == "memory"
-    # By life: 20 / 25, and 20 / 20, for copies are then as fast as reads; their geometric mean.
+    # By trial: 20 / 25, and 20 / 20, as reads are then as slow as copies; geometric mean.
     assert row["of_ceiling"] == pytest.approx((0.8 * 1.0) ** 0.5)
     assert row["ceiling"] == 25.0 and row["doubtful"] == ""
     assert row["counters"] == "none: nobody looked"
 
 
-def test_an_intense_kernel_stands_below_the_multiply_adds(rows_of):
+def test_high_intensity_kernel_is_bound_by_fma(rows_of):
     (row,) = kernels(rows_of((CELL, [[[*CEILINGS, kernel(flops=600, least=120, seconds=8.0)]]])))
     assert (row["bound"], row["ceiling"], row["of_ceiling"]) == ("fma", 100.0, 0.75)
     assert row["of_ceiling_low"] is None
 
 
-def test_what_has_no_operations_is_held_against_bytes_or_reads(rows_of):
+def test_kernels_without_flops_are_bound_by_bytes_or_reads(rows_of):
     records = [
         *CEILINGS, kernel("gather", flops=0, least=80, direction=""),
         kernel("sample", flops=0, reads=30, direction=""),
@@ -119,16 +119,16 @@ def test_what_has_no_operations_is_held_against_bytes_or_reads(rows_of):
 @pytest.mark.parametrize(
     ("times", "doubtful"),
     [
-        ([1.0, 1.0, 1.0], True),  # 60 flop/s, always, where memory allows 25
+        ([1.0, 1.0, 1.0], True),  # always 60 flop/s, where memory allows 25
         ([2.2, 2.22, 2.18], True),
-        ([2.3, 4.0, 1.8], False),  # above it, but not by more than the interval
-        ([1.0], False),  # a single life has none
+        ([2.3, 4.0, 1.8], False),  # above the ceiling, but within the interval
+        ([1.0], False),  # one trial has no interval
         ([3.0, 3.0, 3.0], False),
     ],
 )
-def test_a_kernel_above_its_ceiling_is_doubtful(rows_of, times, doubtful):
-    lives = [[[*CEILINGS, kernel(seconds=s)]] for s in times]
-    (row,) = kernels(rows_of((CELL, lives)))
+def test_kernel_above_its_ceiling_is_doubtful(rows_of, times, doubtful):
+    trials = [[[*CEILINGS, kernel(seconds=s)]] for s in times]
+    (row,) = kernels(rows_of((CELL, trials)))
     assert bool(row["doubtful"]) == doubtful
     if doubtful:
         assert row["doubtful"].startswith("above its ceiling (memory) by more than the interval")
@@ -137,13 +137,13 @@ def test_a_kernel_above_its_ceiling_is_doubtful(rows_of, times, doubtful):
         )
 
 
-def test_reads_that_share_a_line_are_no_doubt(rows_of):
+def test_reads_above_their_ceiling_are_not_doubtful(rows_of):
     fast = kernel("sample", flops=0, reads=300, direction="")
     (row,) = kernels(rows_of((CELL, [[[*CEILINGS, fast]]] * 3)))
     assert row["of_ceiling_low"] > 1 and row["doubtful"] == ""
 
 
-def test_ceilings_belong_to_all_cells_of_a_device_and_its_threads(rows_of):
+def test_ceilings_are_pooled_by_device_and_threads(rows_of):
     other = replace(CELL, hidden=128)
     alone = replace(CELL, threads=1)
     twice = [{**c, "amount": 4 * c["amount"]} for c in CEILINGS]
@@ -151,38 +151,40 @@ def test_ceilings_belong_to_all_cells_of_a_device_and_its_threads(rows_of):
         (CELL, [[[*CEILINGS, kernel()]]]), (other, [[[*twice, kernel()]]]),
         (alone, [[[*CEILINGS, kernel()]]]),
     )  # fmt: skip
-    told = [(r["name"], r["level"], r["row_bytes"], r["threads"], r["n"]) for r in rows[:12]]
+    ceilings = [(r["name"], r["level"], r["row_bytes"], r["threads"], r["n"]) for r in rows[:12]]
     names = [("fma", "", 0), ("copy", "memory", 0), ("read", "memory", 0), ("read", "L2", 0),
              ("rows", "memory", 4), ("rows", "memory", 64)]  # fmt: skip
-    assert told == [(*n, threads, lives) for threads, lives in ((2, 2), (1, 1)) for n in names]
+    assert ceilings == [
+        (*n, threads, trials) for threads, trials in ((2, 2), (1, 1)) for n in names
+    ]
     assert rows[0]["value"] == pytest.approx(200.0)  # geometric mean of 100 and 400
     assert [r["remark"] for r in rows[:3]] == ["", "", "small"]
     assert [r["id"] for r in rows[12:]] == [CELL.id, other.id, alone.id]
     assert all(r.id == "" for r in rows[:12])
 
 
-def test_counters_stand_beside_what_was_counted(rows_of):
-    seen = {"name": "aggregate", "direction": "forward", "layer": 1, "mode": "gcn", "width": 16,
+def test_counters_are_added_to_the_row_of_their_kernel(rows_of):
+    counted = {"name": "aggregate", "direction": "forward", "layer": 1, "mode": "gcn", "width": 16,
             "heads": 0,
             "counters": "ncu", "l1_hit": 0.05, "l2_hit": 0.2, "memory_bytes": 240,
             "flops_run": 64}  # fmt: skip
     records = [*CEILINGS, kernel(), kernel(direction="backward")]
     forward, backward = kernels(
-        rows_of((CELL, [[records]]), profiles=[(CELL, {"counters": [seen]})])
+        rows_of((CELL, [[records]]), profiles=[(CELL, {"counters": [counted]})])
     )
     assert (forward["counters"], forward["l1_hit"], forward["l2_hit"]) == ("ncu", 0.05, 0.2)
     assert (forward["memory_bytes"], forward["memory_intensity"]) == (240, 0.25)
     assert backward["counters"] == "none: nobody looked" and backward["l1_hit"] is None
 
 
-def test_why_there_are_no_counters_is_told(rows_of):
+def test_reason_for_missing_counters_is_reported(rows_of):
     failed = {"error": "the worker died"}
     (row,) = kernels(rows_of((CELL, [[[*CEILINGS, kernel()]]]), profiles=[(CELL, failed)]))
     assert row["counters"] == "none: the worker died"
     assert roofline_table.remarks([row]) == ["no hardware counters: the worker died"]
 
 
-def test_failed_cells_and_runs_without_kernels_have_no_rows(rows_of):
+def test_failed_cells_and_cells_without_kernels_have_no_rows(rows_of):
     assert rows_of((CELL, [[[*CEILINGS, kernel()]]]), failed=[CELL]) == []
     assert rows_of((CELL, [[[]]])) == []
     plain = replace(CELL, seed=1)
@@ -191,12 +193,12 @@ def test_failed_cells_and_runs_without_kernels_have_no_rows(rows_of):
     }
 
 
-def test_a_kernel_without_ceilings_is_held_against_none(rows_of):
+def test_kernel_without_ceilings_has_no_bound(rows_of):
     (row,) = kernels(rows_of((CELL, [[[kernel()]]])))
     assert (row["bound"], row["doubtful"], round(row["value"])) == ("", "", 30)
 
 
-def test_tables_for_people(rows_of):
+def test_roofline_tables(rows_of):
     rows = rows_of((CELL, [[[*CEILINGS, kernel(), kernel("gather", flops=0, direction="")]]] * 2))
     rows = [{c.name: r.get(c.name) for c in schema.ROOFLINE} for r in rows]
     above, below = roofline_table.roofline_tables(rows)

@@ -1,4 +1,4 @@
-"""The experiment roofline through the runner: ceilings and kernels of real epochs."""
+"""Runs of the experiment ``roofline``: ceilings and kernels of real epochs."""
 
 import json
 import os
@@ -26,11 +26,11 @@ def request(folder, *options, profile="smoke", resume=False, **more):
 
 
 @pytest.mark.timeout(300)
-def test_every_cell_has_its_kernels_below_ceilings(tmp_path, observer, monkeypatch):
-    """And the run goes on without measuring again what it has."""
+def test_roofline_run_reports_ceilings_and_kernels(tmp_path, observer, monkeypatch):
+    """Resuming the finished run measures nothing."""
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
-    asked = request(tmp_path, "pairs=[1]", datasets=(SMALL,), systems=("baseline",))
-    run = reader.read(campaign.run(asked, observer).folder)
+    run_request = request(tmp_path, "pairs=[1]", datasets=(SMALL,), systems=("baseline",))
+    run = reader.read(campaign.run(run_request, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"], [r["reason"] for r in run.cells]
     (cell,) = run.cells
     ceilings = [r for r in run.roofline if r["kind"] == "ceiling"]
@@ -65,7 +65,7 @@ def test_every_cell_has_its_kernels_below_ceilings(tmp_path, observer, monkeypat
 
 @pytest.fixture
 def skimped(monkeypatch):
-    """Makes an aggregation known, here and in workers, that does less by itself."""
+    """Registers an aggregation that does less work when run as a separate kernel."""
     from gnnbench.harness import available
 
     monkeypatch.setenv(registry.extra_variable("aggregate"), "skimped=planted_aggregate:Skimped")
@@ -80,11 +80,11 @@ def skimped(monkeypatch):
 
 
 @pytest.mark.timeout(300)
-def test_a_kernel_that_does_less_makes_its_cell_incorrect(tmp_path, observer, skimped):
-    """Though the model passed its gate."""
+def test_incorrect_separate_kernel_makes_its_cell_incorrect(tmp_path, observer, skimped):
+    """The model itself passes its gate."""
     options = ("pairs=[1]", f"baseline.aggregate={skimped}")
-    asked = request(tmp_path, *options, datasets=(SMALL,), systems=("baseline",))
-    outcome = campaign.run(asked, observer)
+    run_request = request(tmp_path, *options, datasets=(SMALL,), systems=("baseline",))
+    outcome = campaign.run(run_request, observer)
     run = reader.read(outcome.folder)
     (cell,) = run.cells
     assert cell["status"] == "incorrect" and outcome.exit_code == EXIT_INCORRECT
@@ -96,30 +96,32 @@ def test_a_kernel_that_does_less_makes_its_cell_incorrect(tmp_path, observer, sk
     assert run.roofline == []
 
 
-def test_every_profile_can_be_planned(tmp_path):
+def test_roofline_profiles_can_be_planned(tmp_path):
     cells = {}
     for profile in ("smoke", "laptop", "aggregations", "gpu", "gpu-rmat"):
-        asked = request(tmp_path, profile=profile)
-        assert asked.experiment.measure.roofline
-        assert all(c.trains for c in asked.plan.cells)
-        cells[profile] = len(asked.plan.cells)
-        reasons = {f.reason for f in asked.plan.failures.values() if f.status == "unsupported"}
+        run_request = request(tmp_path, profile=profile)
+        assert run_request.experiment.measure.roofline
+        assert all(c.trains for c in run_request.plan.cells)
+        cells[profile] = len(run_request.plan.cells)
+        reasons = {
+            f.reason for f in run_request.plan.failures.values() if f.status == "unsupported"
+        }
         assert not reasons, (profile, reasons)
-    # Beside each PyG a baseline of its frontier: four cells of a dataset, model and width.
+    # Each PyG adds a baseline with its frontier: four cells per dataset, model and width.
     assert cells == {"smoke": 2, "laptop": 12, "aggregations": 8, "gpu": 32, "gpu-rmat": 14}
 
 
-def test_aggregations_are_varied_by_name(tmp_path):
-    asked = request(tmp_path, 'baseline.aggregate=["csr", "pyg"]', systems=("baseline",))
-    assert [c.recipe["aggregate"]["name"] for c in asked.plan.cells] == ["csr", "pyg"]
+def test_aggregation_axis_takes_names(tmp_path):
+    run_request = request(tmp_path, 'baseline.aggregate=["csr", "pyg"]', systems=("baseline",))
+    assert [c.recipe["aggregate"]["name"] for c in run_request.plan.cells] == ["csr", "pyg"]
     with pytest.raises(UsageError, match="unknown aggregate 'crs'"):
         request(tmp_path, "baseline.aggregate=crs", systems=("baseline",))
 
 
-def test_other_definitions_are_what_they_were():
-    """Their hash does not know of rooflines, and no epoch of theirs is followed by kernels."""
+def test_definitions_without_roofline_keep_their_hash():
+    """The option ``roofline`` is in the definition only if it is set."""
     plain = ex.resolve(ex.load("breakdown"), "smoke")
     assert not plain.measure.roofline
     assert "roofline" not in plain.to_toml()
-    looked = ex.resolve(ex.load("breakdown"), "smoke", {"measure": {"roofline": True}})
-    assert looked.hash != plain.hash and "roofline = true" in looked.to_toml()
+    with_roofline = ex.resolve(ex.load("breakdown"), "smoke", {"measure": {"roofline": True}})
+    assert with_roofline.hash != plain.hash and "roofline = true" in with_roofline.to_toml()

@@ -1,4 +1,4 @@
-"""Runs of cells that only sample: couples, looks into the samples, tables; on fakes."""
+"""Runs of sampling-only fakes: compared pairs, profiling runs and tables."""
 
 import json
 
@@ -31,7 +31,7 @@ def sample(fakes, tmp_path, observer):
     return run
 
 
-def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
+def test_profiled_stages_are_in_tables_once_per_cell(sample):
     outcome = sample()
     run = reader.read(outcome.folder)
     assert [r["cell"] for r in run.stages] == [
@@ -40,12 +40,12 @@ def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
     assert run.stages[0]["hop"] is None and run.stages[0]["edges"] == 400
     assert not (outcome.folder / "kernels.csv").exists() and run.kernels == []
     events = [json.loads(line) for line in (outcome.folder / "events.jsonl").open()]
-    looks = [n for n, e in enumerate(events) if e["event"] == "profile"]
+    profiles = [n for n, e in enumerate(events) if e["event"] == "profile"]
     done = [n for n, e in enumerate(events) if e["event"] == "done"]
-    assert len(looks) == 2 and max(looks) < min(done)  # a pair is done when it has been looked into
+    assert len(profiles) == 2 and max(profiles) < min(done)  # a pair ends after its profiling run
 
 
-def test_several_looks_give_the_times_of_stages_an_interval(sample):
+def test_several_profiling_runs_give_stage_times_an_interval(sample):
     run = reader.read(sample(options=("looks=3",)).folder)
     assert [(r["looks"], r["batches"], r["edges"]) for r in run.stages] == [(3, 20, 400)] * 2
     for row in run.stages:
@@ -53,7 +53,7 @@ def test_several_looks_give_the_times_of_stages_an_interval(sample):
         assert row["device_s"] is None and row["device_low_s"] is None
 
 
-def test_a_look_that_fails_costs_no_measurement(sample):
+def test_failed_profiling_run_keeps_the_measurement(sample):
     outcome = sample(options=("sampling.flag=x", "pairs=[1]"))
     row = by_system(outcome)["sampling"]
     assert row["status"] == "ok" and "blind" in row["remark"]
@@ -62,7 +62,7 @@ def test_a_look_that_fails_costs_no_measurement(sample):
     ]
 
 
-def test_rows_have_no_loss_and_couples_are_in_the_order_of_the_definition(sample):
+def test_sampling_rows_have_no_loss_and_ratios_follow_the_definition(sample):
     outcome = sample('compare = [["sampling-twice", "sampling"]]', options=SPEED)
     row = by_system(outcome)["sampling"]
     assert (row["status"], row["loss"], row["hidden"]) == ("ok", None, None)
@@ -80,7 +80,7 @@ def test_rows_have_no_loss_and_couples_are_in_the_order_of_the_definition(sample
     assert "identical work, 3 pairs" in line
 
 
-def test_a_couple_beside_the_reference_is_a_pair_of_its_own(sample):
+def test_compared_pair_without_the_reference_is_measured(sample):
     text = 'compare = [["sampling speed=0.01", "sampling-twice"]]'
     outcome = sample(text, systems=("fake", "sampling", "sampling-twice"),
                      options=("sampling.speed=0.01", "pairs=[1]"))  # fmt: skip
@@ -88,16 +88,16 @@ def test_a_couple_beside_the_reference_is_a_pair_of_its_own(sample):
     assert (row["first"], row["work_class"]) == ("sampling speed=0.01", "identical")
 
 
-def test_a_couple_with_a_wrong_cell_is_left_out(sample):
+def test_comparison_with_an_incorrect_cell_is_left_out(sample):
     text = 'compare = [["sampling", "sampling-twice"]]'
     outcome = sample(text, systems=("fake", "sampling", "sampling-twice"), models=("gcn",),
                      options=("until=compute", "pairs=[1]"))  # fmt: skip
-    # A system that only samples has no loss: an epoch that should compute is incorrect.
+    # A sampling-only system has no loss, so an epoch with a model is incorrect.
     assert by_system(outcome)["sampling"]["status"] == "incorrect"
     assert reader.read(outcome.folder).ratios == []
 
 
-def test_a_label_of_no_system_is_refused(sample):
+def test_unknown_label_in_compare_is_refused(sample):
     with pytest.raises(UsageError, match="unknown system 'smapling'"):
         sample('compare = [["smapling", "sampling"]]')
     with pytest.raises(UsageError, match="compare"):

@@ -1,4 +1,4 @@
-"""Sweeps through the runner: points in the record, failures in the figure."""
+"""Runs with sweeps: points in the run's record, failures in the figure."""
 
 import pytest
 
@@ -32,10 +32,10 @@ unstable_half_width = 0.0
 
 
 @pytest.mark.timeout(300)
-def test_points_are_measured_once_and_several_gpus_refused(tmp_path, observer):
+def test_sweep_measures_each_point_once_and_refuses_several_gpus(tmp_path, observer):
     (tmp_path / "mine.toml").write_text(SWEPT)
-    asked = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
-    outcome = campaign.run(asked, observer)
+    request = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
+    outcome = campaign.run(request, observer)
     run = reader.read(outcome.folder)
     assert outcome.exit_code == EXIT_OK
     centre, small, two = run.cells
@@ -62,14 +62,14 @@ def test_points_are_measured_once_and_several_gpus_refused(tmp_path, observer):
     assert [t.get_text() for t in gpus.texts if t.get_text() != "(?)"] == ["unsupported"]
 
 
-def test_each_point_of_weak_scaling_is_held_against_one_process_of_its_batch(tmp_path):
+def test_weak_scaling_points_are_compared_with_one_process_of_their_batch_size(tmp_path):
     plan = make_request("scalability", Overrides(profile="ranks"), tmp_path).plan
-    held = {
+    references = {
         (pair.system.recipe["schedule"]["ranks"], pair.system.batch_size): pair.reference
         for pair in plan.pairs
     }
-    assert sorted(held) == [(1, 512), (2, 512), (2, 1024), (4, 512), (4, 2048)]
-    for (_, batch), one in held.items():
+    assert sorted(references) == [(1, 512), (2, 512), (2, 1024), (4, 512), (4, 2048)]
+    for (_, batch), one in references.items():
         assert (one.system, one.batch_size, one.recipe["schedule"]["name"]) == (
             "baseline", batch, "serial",
         )  # fmt: skip

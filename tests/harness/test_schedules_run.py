@@ -1,4 +1,4 @@
-"""The experiment schedules through the runner: bounds of real epochs, by what the probe noted."""
+"""Runs of the experiment ``schedules``: overlap bounds of real epochs from probes."""
 
 import json
 import statistics
@@ -22,9 +22,9 @@ def request(folder, *options, profile="smoke"):
 
 
 @pytest.mark.timeout(300)
-def test_every_schedule_has_a_bound_and_one_that_overlaps_a_line(tmp_path, observer):
-    asked = request(tmp_path, "pairs=[1]")
-    run = reader.read(campaign.run(asked, observer).folder)
+def test_schedules_run_reports_bounds_and_overlap(tmp_path, observer):
+    run_request = request(tmp_path, "pairs=[1]")
+    run = reader.read(campaign.run(run_request, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 2, [r["reason"] for r in run.cells]
     events = [json.loads(x) for x in (run.path / "events.jsonl").read_text().splitlines()]
     known = Metrics(run.metrics)
@@ -41,20 +41,20 @@ def test_every_schedule_has_a_bound_and_one_that_overlaps_a_line(tmp_path, obser
             (m.OF_BOUND, m.EPOCH, "wall_s", bound),
             *((m.INTERFERENCE, p, f"{p}_time_s", s) for p, s in median.items()),
         ):
-            right = statistics.median(s[key] for s in own) / (batches * alone)
-            assert known.value(row["id"], stage, what) == pytest.approx(right)
+            expected = statistics.median(s[key] for s in own) / (batches * alone)
+            assert known.value(row["id"], stage, what) == pytest.approx(expected)
     (line,) = OVERLAP.table(run.cells, run.metrics).lines
     assert line["system"].endswith("schedule=prefetch")
     assert len(schedules.figure(run).axes) == 1
 
 
-def test_every_profile_can_be_planned(tmp_path):
+def test_schedules_profiles_can_be_planned(tmp_path):
     cells = {}
     for profile in ("smoke", "laptop", "gpu", "gpu-sms", "gpu-graph"):
         plan = request(tmp_path, profile=profile).plan
         cells[profile] = len(plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # Two widths; two stores, or ids as they come and page by page; of the former five shares. Of
-    # two widths and two sizes of batches three kinds of steps.
+    # gpu: two widths, two stores or accesses; gpu-sms: five shares of the former; gpu-graph: two
+    # widths, two batch sizes and three kinds of steps.
     assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-sms": 16, "gpu-graph": 12}

@@ -1,4 +1,4 @@
-"""Memory held for all lives of a run: the same bytes, never written, freed to the last of them."""
+"""The shared-memory cache of a run: equal bytes, read-only, freed after the last use."""
 
 import faulthandler
 import json
@@ -35,8 +35,8 @@ def cell_of(tmp_path, device="cpu", **recipe):
     return replace(cell, device=device, recipe={**cell.recipe, **stages})
 
 
-def users(inode):
-    """Processes that map a file without a name, or have it open."""
+def processes_using(inode):
+    """Processes that map an anonymous file or have it open."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -51,8 +51,8 @@ def users(inode):
     return found
 
 
-def holders():
-    """Files without a name that this process or one below it has open."""
+def open_memory_files():
+    """Anonymous files that this process or a descendant has open."""
     found = set()
     me = psutil.Process()
     for process in (me, *me.children(recursive=True)):
@@ -64,16 +64,16 @@ def holders():
     return found
 
 
-def wait_until(holds):
+def wait_until(condition):
     deadline = time.monotonic() + 20
-    while not holds() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
-    return holds()
+    return condition()
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) + 3])
-def test_held_bytes_are_those_of_the_file(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1 << 16)  # many pieces, the last one short
+def test_shared_file_has_the_bytes_of_the_file(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1 << 16)  # many chunks, the last one short
     content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     (tmp_path / "a.bin").write_bytes(content.tobytes())
     descriptor = shared_memory.share_file(tmp_path / "a.bin")
@@ -94,7 +94,7 @@ def open_files():
     return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
-def test_what_a_filler_raises_leaves_nothing_held():
+def test_failing_filler_leaves_no_shared_memory():
     before = open_files()
 
     def fail(part, start):
@@ -119,20 +119,20 @@ shared_memory.create_shared("table", 8 << 20, fill)
 """
 
 
-def test_a_kill_amid_filling_leaves_nothing():
+def test_killed_filler_leaves_no_shared_memory():
     filler = subprocess.Popen([sys.executable, "-c", FILLER], stdout=subprocess.PIPE, text=True)
     try:
         assert filler.stdout.readline() == "filling\n"
         links = list(Path(f"/proc/{filler.pid}/fd").iterdir())
         inode = next(one.stat().st_ino for one in links if "gnnbench:table" in str(one.readlink()))
-        assert users(inode) == {filler.pid}
+        assert processes_using(inode) == {filler.pid}
     finally:
         filler.kill()
         filler.wait()
-    assert wait_until(lambda: users(inode) == set())
+    assert wait_until(lambda: processes_using(inode) == set())
 
 
-def test_a_generator_fills_a_table_in_pieces(monkeypatch):
+def test_filler_fills_a_table_in_chunks(monkeypatch):
     monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 80)
 
     def count(part, start):
@@ -145,7 +145,7 @@ def test_a_generator_fills_a_table_in_pieces(monkeypatch):
     assert torch.equal(table, torch.arange(1001).view(77, 13))
 
 
-def test_shared_memory_begins_with_a_huge_page_and_may_have_them(monkeypatch):
+def test_shared_memory_is_aligned_to_huge_pages(monkeypatch):
     size = (5 << 20) + 12345
     content = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
 
@@ -153,26 +153,26 @@ def test_shared_memory_begins_with_a_huge_page_and_may_have_them(monkeypatch):
         part[:] = content[start : start + len(part)].tobytes()
 
     for possible in (True, False):
-        if not possible:  # a kernel that has none: small pages hold the same
+        if not possible:  # a kernel without huge pages: same content
             monkeypatch.setattr(shared_memory.pages, "make_huge", lambda address, size: None)
         descriptor = shared_memory.create_shared("table", size, fill, threads=2)
-        told = shared_memory.memory_sizes(descriptor)
+        sizes = shared_memory.memory_sizes(descriptor)
         table = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
         os.close(descriptor)
         assert table.data_ptr() % shared_memory.pages.HUGE_BYTES == 0
         assert np.array_equal(table.numpy(), content)
-        assert told["bytes"] == size
-        assert told["huge_bytes"] in ((0, 4 << 20) if possible else (0,))
+        assert sizes["bytes"] == size
+        assert sizes["huge_bytes"] in ((0, 4 << 20) if possible else (0,))
 
 
-def test_pieces_are_of_whole_units(monkeypatch):
+def test_chunks_are_multiples_of_the_unit(monkeypatch):
     monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1000)
-    seen = []
+    chunks = []
     descriptor = shared_memory.create_shared(
-        "table", 7 * 300, lambda p, s: seen.append((s, len(p))), unit=300
+        "table", 7 * 300, lambda p, s: chunks.append((s, len(p))), unit=300
     )
     os.close(descriptor)
-    assert sorted(seen) == [(0, 900), (900, 900), (1800, 300)]
+    assert sorted(chunks) == [(0, 900), (900, 900), (1800, 300)]
 
 
 def write_to_shared_memory(address, pipe):
@@ -185,7 +185,7 @@ def write_to_shared_memory(address, pipe):
     pipe.send("written")
 
 
-def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path):
+def test_write_to_shared_memory_kills_the_process_and_changes_nothing(tmp_path):
     (tmp_path / "a.bin").write_bytes(bytes(4096))
     descriptor = shared_memory.share_file(tmp_path / "a.bin")
     address = shared_memory.address_of(descriptor)
@@ -218,76 +218,76 @@ def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path)
         ),
     ],
 )
-def test_cells_ask_for_what_they_read_from_host_memory(tmp_path, device, recipe, arrays):
-    kept = SharedMemoryCache(tmp_path, 60.0)
+def test_cells_share_arrays_that_they_read_from_host_memory(tmp_path, device, recipe, arrays):
+    cache = SharedMemoryCache(tmp_path, 60.0)
     cell = cell_of(tmp_path, device, **recipe)
-    assert kept.graph(cell) is None
-    assert kept.prepare(cell) is None
+    assert cache.graph(cell) is None
+    assert cache.prepare(cell) is None
     try:
-        assert set(kept.graph(cell).get("held", {})) == set(arrays)
-        assert (kept._owner is None) == (not arrays)
+        assert set(cache.graph(cell).get("held", {})) == set(arrays)
+        assert (cache._owner is None) == (not arrays)
     finally:
-        kept.close()
+        cache.close()
 
 
-def test_lives_share_one_copy_and_the_last_one_frees_it(tmp_path):
-    """Owner and workers are killed in turn; the others go on, and nothing is left at the end."""
+def test_processes_share_one_copy_freed_with_the_last(tmp_path):
+    """Owner and workers are killed in turn; the others continue, and no memory remains."""
     cell = cell_of(tmp_path)
-    kept = SharedMemoryCache(tmp_path, 60.0)
-    assert kept.prepare(cell) is None
-    graph = kept.graph(cell_of(tmp_path, "cuda"))
+    cache = SharedMemoryCache(tmp_path, 60.0)
+    assert cache.prepare(cell) is None
+    graph = cache.graph(cell_of(tmp_path, "cuda"))
     inode = Path(graph["held"]["features"]).stat().st_ino
     workers = [WorkerProcess(cell, tmp_path / f"{n}.log", 60.0) for n in range(2)]
     try:
         for worker in workers:
             worker.open(graph)
             worker.call("setup")
-        holder = kept._owner.pid
-        assert users(inode) == {holder, *(w.pid for w in workers)}
+        owner = cache._owner.pid
+        assert processes_using(inode) == {owner, *(w.pid for w in workers)}
         os.kill(workers[0].pid, signal.SIGKILL)
-        assert wait_until(lambda: users(inode) == {holder, workers[1].pid})
-        os.kill(holder, signal.SIGKILL)
-        assert wait_until(lambda: users(inode) == {workers[1].pid})
+        assert wait_until(lambda: processes_using(inode) == {owner, workers[1].pid})
+        os.kill(owner, signal.SIGKILL)
+        assert wait_until(lambda: processes_using(inode) == {workers[1].pid})
         check = workers[1].call("check")
         assert check["ok"], check["reason"]
-        again = kept.graph(cell_of(tmp_path, "cuda"))["held"]["features"]
+        again = cache.graph(cell_of(tmp_path, "cuda"))["held"]["features"]
         assert Path(again).stat().st_ino != inode
         workers[1].kill()
-        assert wait_until(lambda: users(inode) == set())
+        assert wait_until(lambda: processes_using(inode) == set())
         inode = Path(again).stat().st_ino
-        assert users(inode) == {kept._owner.pid}
+        assert processes_using(inode) == {cache._owner.pid}
     finally:
-        kept.close()
+        cache.close()
         for worker in workers:
             worker.kill()
-    assert wait_until(lambda: users(inode) == set())
+    assert wait_until(lambda: processes_using(inode) == set())
 
 
-def test_what_one_run_holds_serves_the_next_of_the_same_dataset(tmp_path):
+def test_cache_is_reused_by_the_next_run_of_the_same_dataset(tmp_path):
     first = cell_of(tmp_path, "cuda")
     other = replace(first, dataset="products~twin@0.002")
     addresses = []
-    with closing(SharedMemoryCache()) as kept:
+    with closing(SharedMemoryCache()) as cache:
         for run, cell in enumerate((first, first, other)):
             (logs := tmp_path / str(run)).mkdir()
-            kept.start_run(logs, 60.0 + run, kept.environments, cell.dataset)
-            assert (kept._owner is not None) == (run == 1)
-            assert kept.prepare(cell) is None
-            addresses.append(kept.graph(cell)["held"]["features"])
+            cache.start_run(logs, 60.0 + run, cache.environments, cell.dataset)
+            assert (cache._owner is not None) == (run == 1)
+            assert cache.prepare(cell) is None
+            addresses.append(cache.graph(cell)["held"]["features"])
             assert (logs / f"prepare-{cell.id}.log").exists()
-            assert kept.timeout_s == 60.0 + run
-        assert kept.facts.keys() == {DATASET, other.dataset}
+            assert cache.timeout_s == 60.0 + run
+        assert cache.facts.keys() == {DATASET, other.dataset}
     assert addresses[0] == addresses[1] != addresses[2]
 
 
-def test_a_graph_that_was_made_anew_is_held_anew(tmp_path, monkeypatch):
+def test_rebuilt_graph_is_cached_again(tmp_path, monkeypatch):
     cell = cell_of(tmp_path, "cuda")
-    with closing(SharedMemoryCache(tmp_path, 60.0)) as kept:
-        assert kept.prepare(cell) is None
-        kept.graph(cell)
-        assert kept.prepare(cell) is None and kept._owner is not None
-        kept._graphs[DATASET] = {**kept._graphs[DATASET], "stamp": "another"}
-        assert kept.prepare(cell) is None and kept._owner is None
+    with closing(SharedMemoryCache(tmp_path, 60.0)) as cache:
+        assert cache.prepare(cell) is None
+        cache.graph(cell)
+        assert cache.prepare(cell) is None and cache._owner is not None
+        cache._graphs[DATASET] = {**cache._graphs[DATASET], "stamp": "another"}
+        assert cache.prepare(cell) is None and cache._owner is None
 
 
 RUNNER = """
@@ -298,75 +298,75 @@ from gnnbench.core.cell import Cell
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.process import WorkerProcess
 cell, folder = Cell.from_json(json.loads(sys.argv[1])), Path(sys.argv[2])
-keeper = SharedMemoryCache(folder, 60.0)
-assert keeper.prepare(cell) is None
-graph = keeper.graph(replace(cell, device="cuda"))
+cache = SharedMemoryCache(folder, 60.0)
+assert cache.prepare(cell) is None
+graph = cache.graph(replace(cell, device="cuda"))
 worker = WorkerProcess(cell, folder / "log", 60.0)
 worker.open(graph)
-print(os.stat(graph["held"]["features"]).st_ino, worker.pid, keeper._owner.pid, flush=True)
+print(os.stat(graph["held"]["features"]).st_ino, worker.pid, cache._owner.pid, flush=True)
 time.sleep(600)
 """
 
 
-def test_a_killed_runner_leaves_nothing_behind(tmp_path):
+def test_killed_runner_leaves_no_processes_and_memory(tmp_path):
     cell = json.dumps(asdict(cell_of(tmp_path)))
     runner = subprocess.Popen(
         [sys.executable, "-c", RUNNER, cell, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     try:
         inode, *others = map(int, runner.stdout.readline().split())
-        assert users(inode) == set(others)
+        assert processes_using(inode) == set(others)
     finally:
         runner.kill()
         runner.wait()
-    assert wait_until(lambda: users(inode) == set())
+    assert wait_until(lambda: processes_using(inode) == set())
     assert wait_until(lambda: not any(map(psutil.pid_exists, others)))
 
 
-def test_a_graph_that_changes_while_it_is_held_is_refused(tmp_path, monkeypatch):
+def test_graph_that_changes_while_it_is_cached_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     cell = cell_of(tmp_path)
-    kept = SharedMemoryCache(tmp_path, 60.0)
-    assert kept.prepare(cell) is None
-    graph = kept.graph(cell_of(tmp_path, "cuda"))
+    cache = SharedMemoryCache(tmp_path, 60.0)
+    assert cache.prepare(cell) is None
+    graph = cache.graph(cell_of(tmp_path, "cuda"))
     features = Path(graph["folder"]) / "features.bin"
     content = features.read_bytes()
     try:
-        features.write_bytes(content)  # the same bytes, but who knows
+        features.write_bytes(content)  # the same bytes with a new time stamp
         with (
             WorkerProcess(cell, tmp_path / "log", 60.0) as worker,
             pytest.raises(WorkerFailed, match="changed while its graph was in use"),
         ):
             worker.open(graph)
-        kept.close()
+        cache.close()
         with pytest.raises(WorkerFailed, match="changed while its graph was in use"):
-            kept.graph(cell_of(tmp_path, "cuda"))
-        assert kept._owner is None
+            cache.graph(cell_of(tmp_path, "cuda"))
+        assert cache._owner is None
     finally:
-        kept.close()
+        cache.close()
 
 
-def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch, cold):
-    """The holder runs under a limit far below the table."""
+def test_host_memory_exhausted_by_the_cache_fails_the_cell(tmp_path, monkeypatch, cold):
+    """The owner runs under a limit far below the table's size."""
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     cell = cell_of(tmp_path)
-    kept = SharedMemoryCache(tmp_path, 60.0)
-    assert kept.prepare(cell) is None
+    cache = SharedMemoryCache(tmp_path, 60.0)
+    assert cache.prepare(cell) is None
 
     class Limited(WorkerProcess):
         def call(self, op, **arguments):
             psutil.Process(self.pid).rlimit(psutil.RLIMIT_AS, (200 << 20, 200 << 20))
             return super().call(op, **arguments)
 
-    features = Path(kept.graph(cell)["folder"]) / "features.bin"
+    features = Path(cache.graph(cell)["folder"]) / "features.bin"
     with features.open("r+b") as file:
-        file.truncate(1 << 30)  # a hole: nothing of it is read
+        file.truncate(1 << 30)  # a hole that is never read
     monkeypatch.setattr(shared_cache, "WorkerProcess", Limited)
     try:
-        before = holders()
+        before = open_memory_files()
         with pytest.raises(WorkerFailed, match="memory is exhausted; take a smaller @scale"):
-            kept.graph(cell_of(tmp_path, "cuda"))
-        assert kept._owner is None
-        assert wait_until(lambda: holders() <= before)
+            cache.graph(cell_of(tmp_path, "cuda"))
+        assert cache._owner is None
+        assert wait_until(lambda: open_memory_files() <= before)
     finally:
-        kept.close()
+        cache.close()

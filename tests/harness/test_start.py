@@ -1,4 +1,4 @@
-"""A worker's start: what it imports, what it tells of it, and that it trusts an untouched graph."""
+"""A worker's start: imports, reported times, environment, and stamps of verified graphs."""
 
 import importlib
 import json
@@ -33,10 +33,10 @@ def cell_of(system, tmp_path):
 
 
 def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
-    """The rest costs each life of a worker seconds: compilers, data frames, other frameworks."""
+    """Compilers, data frames and other frameworks would cost each worker seconds."""
     cell = cell_of("baseline", tmp_path)
-    keeper = SharedMemoryCache(tmp_path, 60.0)
-    assert keeper.prepare(cell) is None
+    cache = SharedMemoryCache(tmp_path, 60.0)
+    assert cache.prepare(cell) is None
     code = (
         "import json, sys;"
         " from gnnbench.harness.worker_commands import SystemCommands;"
@@ -44,20 +44,20 @@ def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
         " c = json.load(sys.stdin);"
         " w.open(**c); w.setup(); print(*sys.modules)"
     )
-    command = {"cell": asdict(replace(cell, threads=1)), "graph": keeper.graph(cell)}
+    command = {"cell": asdict(replace(cell, threads=1)), "graph": cache.graph(cell)}
     done = subprocess.run(
         [sys.executable, "-c", code], input=json.dumps(command), capture_output=True, text=True,
         check=True,
     )  # fmt: skip
-    found = set(done.stdout.split())
-    assert {"torch", "gnnbench.systems.runtime.runner"} <= found
+    modules = set(done.stdout.split())
+    assert {"torch", "gnnbench.systems.runtime.runner"} <= modules
     unused = {"torch._dynamo", "sympy", "pydantic", "pandas", "scipy", "matplotlib", "dgl"}
     unused |= {"torch_geometric", "gnnbench.datasets.prepare", "gnnbench.config.experiment"}
-    assert not unused & found
+    assert not unused & modules
 
 
-def test_a_framework_s_import_is_timed_once_however_it_nests(tmp_path, monkeypatch):
-    """Two frameworks that take 5 and 7 s by the clock; the first imports the second on its way."""
+def test_nested_framework_imports_are_timed_once(tmp_path, monkeypatch):
+    """Two frameworks take 5 and 7 s to import; the first imports the second."""
     (tmp_path / "ticks.py").write_text("now = 0")
     (tmp_path / "other.py").write_text("import ticks; ticks.now += 100")
     (tmp_path / "first.py").write_text("import ticks, second; ticks.now += 5; NAME = __name__")
@@ -78,7 +78,7 @@ def test_a_framework_s_import_is_timed_once_however_it_nests(tmp_path, monkeypat
             del sys.modules[name]
 
 
-def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
+def test_changed_graph_is_verified_again(tmp_path):
     folder = prepare(DATASET, root=tmp_path)
     verified = stamp(folder)
     assert verified == stamp(folder)
@@ -86,7 +86,7 @@ def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
     assert graph.path == folder
     indices = folder / "indices.bin"
     content = bytearray(indices.read_bytes())
-    content[:4] = (graph.num_nodes).to_bytes(4, "little")  # an edge from a node that is not there
+    content[:4] = (graph.num_nodes).to_bytes(4, "little")  # an edge from a missing node
     indices.write_bytes(content)
     assert stamp(folder) != verified
     with pytest.raises(DataError, match="outside"):
@@ -97,12 +97,10 @@ def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
 
 
 @pytest.mark.usefixtures("cold")
-def test_a_worker_reports_its_start_and_waits_passively_whatever_the_user_set(
-    tmp_path, monkeypatch
-):
-    """The environment reaches the process, and each OpenMP runtime that is loaded takes it."""
+def test_worker_reports_its_start_and_overrides_the_users_wait_policy(tmp_path, monkeypatch):
+    """The environment reaches the process and each OpenMP runtime that it loads."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    monkeypatch.setenv("KMP_BLOCKTIME", "0")  # as the harness has it: nothing is overridden
+    monkeypatch.setenv("KMP_BLOCKTIME", "0")  # the harness's own value, so not an override
     monkeypatch.setenv("OMP_DISPLAY_ENV", "VERBOSE")
     assert overridden_environment() == {"OMP_WAIT_POLICY": "ACTIVE"}
     log = tmp_path / "log"
@@ -136,7 +134,7 @@ def test_a_run_records_its_start_and_the_environment_of_its_workers(launch, monk
     rows = read_csv(folder / "metrics.csv", MetricRow)
     values = {r["name"]: r["value"] for r in rows if r["stage"] in ("open", "setup")}
     assert values["open_time_s"] > 0
-    assert values["import_time_s"] == 0  # the fakes bring no framework
+    assert values["import_time_s"] == 0  # the fakes import no framework
     assert values["setup_time_s"] >= 0
     (started,) = [r["value"] for r in rows if r["name"] == "start_time_s"]
     assert started == pytest.approx(values["open_time_s"] + values["setup_time_s"])

@@ -1,4 +1,4 @@
-"""Features that have no file: made where they are held, the same bytes as those of the disk."""
+"""Features without a file: generated in shared memory with the bytes of the disk version."""
 
 import os
 import pickle
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_shared_cache import cell_of, users, wait_until
+from test_shared_cache import cell_of, processes_using, wait_until
 
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.datasets import shared_memory
@@ -37,19 +37,19 @@ def on_disk(tmp_path, name=TWIN):
 @pytest.mark.parametrize(
     "name", [TWIN, f"{TWIN}+sym", "rmat@9x3x7", "rmat@9x3x128+sym", "rows@500x33"]
 )
-def test_a_graph_without_a_file_of_features_has_the_same(in_memory, name):
-    right, made = on_disk(in_memory, name), load_dataset(name)
+def test_generated_features_equal_those_on_disk(in_memory, name):
+    on_disk_graph, made = on_disk(in_memory, name), load_dataset(name)
     assert not layout.file_of(made.path, "features").exists()
-    assert layout.file_of(right.path, "features").exists()
-    assert torch.equal(made.features, right.features)
-    assert torch.equal(made.indices, right.indices)
+    assert layout.file_of(on_disk_graph.path, "features").exists()
+    assert torch.equal(made.features, on_disk_graph.features)
+    assert torch.equal(made.indices, on_disk_graph.indices)
     assert verify(made.path).ok
     assert "features.bin" not in stamp(made.path)
-    assert torch.equal(open_graph(made.path).features, right.features)
-    assert prepare(name) == made.path  # it is complete
+    assert torch.equal(open_graph(made.path).features, on_disk_graph.features)
+    assert prepare(name) == made.path  # already complete
 
 
-def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
+def test_graph_without_a_features_file_serves_disk_mode(in_memory, monkeypatch):
     made = prepare(TWIN)
     monkeypatch.setenv("GNNBENCH_FEATURES", "disk")
     assert prepare(TWIN) == made
@@ -59,23 +59,23 @@ def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [TWIN, "rmat@12x2x7", "rows@3kx17"])
-def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch, name):
-    right, folder = on_disk(in_memory, name), prepare(name)
+def test_shared_array_has_the_bytes_of_the_file(in_memory, monkeypatch, name):
+    on_disk_graph, folder = on_disk(in_memory, name), prepare(name)
     monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1 << 16)
     threads = torch.get_num_threads()
     descriptor = shared_memory.array_sharer(folder, "features")()
     torch.set_num_threads(threads)
-    held = os.pread(descriptor, right.features.numel() * 4 + 1, 0)
-    assert held == right.features.numpy().tobytes()
+    content = os.pread(descriptor, on_disk_graph.features.numel() * 4 + 1, 0)
+    assert content == on_disk_graph.features.numpy().tobytes()
     graph = open_graph(folder, stamp(folder), {"features": shared_memory.address_of(descriptor)})
-    again = pickle.loads(pickle.dumps(graph))  # another process maps what is held, too
+    again = pickle.loads(pickle.dumps(graph))  # another process maps the same memory
     assert again.shared == graph.shared
     os.close(descriptor)
     for one in (graph, again):
-        assert torch.equal(one.features, right.features)
+        assert torch.equal(one.features, on_disk_graph.features)
 
 
-def test_what_nobody_here_makes_is_refused(in_memory):
+def test_unknown_generator_of_features_is_refused(in_memory):
     folder = prepare(TWIN)
     meta = layout.read_meta(folder)
     meta["arrays"]["features"]["made"] = "hand"
@@ -84,34 +84,34 @@ def test_what_nobody_here_makes_is_refused(in_memory):
         shared_memory.array_sharer(folder, "features")()
 
 
-def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
-    """The keeper and a worker are killed while they hold them."""
+def test_run_shares_generated_features_and_frees_them(in_memory):
+    """The owner and a worker are killed while they use the memory."""
     cell = cell_of(in_memory)
-    kept = SharedMemoryCache(in_memory, 60.0)
-    assert kept.prepare(cell) is None
-    took = kept.prepared[cell.dataset]
-    assert 0 < took["seconds"] < 60 and took["peak_rss_bytes"] > 1 << 26
-    assert "peak_gpu_bytes" not in took  # none was touched
+    cache = SharedMemoryCache(in_memory, 60.0)
+    assert cache.prepare(cell) is None
+    preparation = cache.prepared[cell.dataset]
+    assert 0 < preparation["seconds"] < 60 and preparation["peak_rss_bytes"] > 1 << 26
+    assert "peak_gpu_bytes" not in preparation  # no GPU was used
     worker = WorkerProcess(cell, in_memory / "log", 60.0)
     try:
-        graph = kept.graph(cell)
+        graph = cache.graph(cell)
         assert set(graph["held"]) == {"features"}
-        facts = kept.facts[cell.dataset]["features"]
+        facts = cache.facts[cell.dataset]["features"]
         assert facts["bytes"] == on_disk(in_memory).features.numel() * 4
         assert facts["seconds"] > 0
         inode = Path(graph["held"]["features"]).stat().st_ino
         worker.open(graph)
         worker.call("setup")
-        assert users(inode) == {worker.pid, kept._owner.pid}
-        os.kill(kept._owner.pid, signal.SIGKILL)
-        assert wait_until(lambda: users(inode) == {worker.pid})
+        assert processes_using(inode) == {worker.pid, cache._owner.pid}
+        os.kill(cache._owner.pid, signal.SIGKILL)
+        assert wait_until(lambda: processes_using(inode) == {worker.pid})
         check = worker.call("check")
         assert check["ok"], check["reason"]
         os.kill(worker.pid, signal.SIGKILL)
-        assert wait_until(lambda: users(inode) == set())
-        again = Path(kept.graph(cell)["held"]["features"]).stat().st_ino
+        assert wait_until(lambda: processes_using(inode) == set())
+        again = Path(cache.graph(cell)["held"]["features"]).stat().st_ino
         assert again != inode
     finally:
-        kept.close()
+        cache.close()
         worker.kill()
-    assert wait_until(lambda: users(again) == set())
+    assert wait_until(lambda: processes_using(again) == set())

@@ -1,4 +1,4 @@
-"""Training of two systems compared epoch by epoch, on records written out and on random ones."""
+"""Training of two systems compared by epoch, with records written by hand and random ones."""
 
 import math
 
@@ -32,22 +32,22 @@ def shifted(share):
 
 def excess(system, work="equivalent", spread=(), reference=None, **options):
     """The excess of one trial, as (quantity, text); ("", "") without one."""
-    found = find_excess([(reference or training(), system)], spread, work, **options)
-    return (found.quantity, found.text) if found else ("", "")
+    result = find_excess([(reference or training(), system)], spread, work, **options)
+    return (result.quantity, result.text) if result else ("", "")
 
 
 @pytest.mark.parametrize(
-    "work,right,wrong", [("identical", 5e-4, 2e-3), ("equivalent", 0.019, 0.04)]
+    "work,within,beyond", [("identical", 5e-4, 2e-3), ("equivalent", 0.019, 0.04)]
 )
-def test_without_a_spread_the_fixed_tolerances_decide(work, right, wrong):
-    assert excess(shifted(right), work) == ("", "")
-    text = f"epoch 1 of its process has a loss of {4 + 4 * wrong:.4g} where the reference has 4"
-    assert excess(shifted(wrong), work) == ("loss+", text)
-    assert excess(shifted(-wrong), work)[0] == "loss-"
-    assert excess(shifted(wrong), "different") == ("", "")
+def test_fixed_tolerances_apply_without_a_spread(work, within, beyond):
+    assert excess(shifted(within), work) == ("", "")
+    text = f"epoch 1 of its process has a loss of {4 + 4 * beyond:.4g} where the reference has 4"
+    assert excess(shifted(beyond), work) == ("loss+", text)
+    assert excess(shifted(-beyond), work)[0] == "loss-"
+    assert excess(shifted(beyond), "different") == ("", "")
 
 
-def test_a_small_difference_in_every_epoch_is_an_excess_of_the_mean():
+def test_small_difference_in_every_epoch_is_an_excess_of_the_mean():
     quantity, text = excess(shifted(0.025))
     assert quantity == "loss+"
     assert "over 4 epochs of 1 processes its losses are above the reference's by 2.5%" in text
@@ -56,7 +56,7 @@ def test_a_small_difference_in_every_epoch_is_an_excess_of_the_mean():
     assert "moved 0.9 times as far as the reference's in the mean" in text
 
 
-def test_the_spread_of_the_reference_widens_the_bounds():
+def test_spread_of_the_reference_widens_the_bounds():
     """A difference of 10 % is an excess where retrainings are within 1 %, and not within 5 %."""
     random = np.random.default_rng(0)
 
@@ -71,12 +71,12 @@ def test_the_spread_of_the_reference_widens_the_bounds():
     assert excess(shifted(0.1), spread=spread(0.05)) == ("", "")
     assert excess(shifted(0.1), "identical", spread=spread(0.01))[0] == "loss+"
     assert excess(shifted(0.1), "identical", spread=spread(0.05)) == ("", "")
-    # Trainings of fewer epochs than the trial say nothing about its last ones.
+    # Trainings with fewer epochs than the trial do not bound its last epochs.
     short = [t[:2] for t in spread(0.05)]
     assert excess(shifted(0.1), spread=short)[0] == "loss+"
 
 
-def test_counts_follow_the_spread_too():
+def test_spread_widens_the_bounds_of_counts():
     many = training(nodes=100_000, edges=300_000)
     fewer = training(nodes=90_000, edges=300_000)
     assert excess(training(nodes=98_000, edges=295_000), reference=many) == ("", "")
@@ -91,12 +91,12 @@ def test_counts_follow_the_spread_too():
     assert excess(fewer, reference=many, spread=spread) == ("", "")
     assert excess(fewer, reference=many, same_updates=False)[0] == "nodes-"
     assert excess(shifted(0.5), same_updates=False) == ("", "")
-    # DGL and ours at 256 seeds of fanouts 2/2: both right.
+    # DGL and the native sampler at 256 seeds and fanouts 2/2: both are correct.
     assert excess(training(nodes=1312), reference=training(nodes=1354)) == ("", "")
     assert excess(training(nodes=1000), reference=training(nodes=1354))[0] == "nodes-"
 
 
-def test_identical_work_may_only_differ_by_rounding_in_its_first_epoch():
+def test_identical_work_differs_only_by_rounding_in_its_first_epoch():
     first = [{**training()[0], "param_moved": [0.29, 0.38]}, *training()[1:]]
     assert excess(first, "identical")[0] == "updates-"
     later = [training()[0], *({**r, "param_moved": [0.29, 0.36]} for r in training()[1:])]
@@ -111,8 +111,8 @@ def test_identical_work_may_only_differ_by_rounding_in_its_first_epoch():
     )
 
 
-def test_the_same_batches_in_another_order():
-    """Losses and norms agree; an epoch's step may differ, but no layer stands still."""
+def test_reordered_batches_may_differ_in_steps():
+    """Losses and norms agree; steps may differ, but every layer must move."""
     reordered = {"work": "identical", "reordered": True}
     assert excess(shifted(0.02), **reordered) == ("", "")
     assert excess(shifted(0.04), **reordered)[0] == "loss+"
@@ -122,25 +122,25 @@ def test_the_same_batches_in_another_order():
     assert "norm 5.2" in excess(training(norm=5.2), **reordered)[1]
 
 
-def test_every_layer_is_trained():
+def test_layer_that_does_not_move_is_an_excess():
     assert excess(training(moved=(0.3, 0.401)), "identical") == ("", "")
     quantity, text = excess(training(moved=(0.0, 0.4)))
     assert quantity == "updates-"
     assert "moved layer 1 by 0 where the reference moved it by 0.3" in text
     assert "moved the parameters by 0.35 where" in excess(training(moved=(0.21, 0.28)))[1]
-    # A layer without gradients, as of features that are all zero, stands still on both sides.
+    # A layer without gradients, as with all-zero features, does not move in both systems.
     still = training(moved=(0.0, 0.4))
     assert excess(still, reference=still) == ("", "")
 
 
-def test_only_the_same_epochs_are_compared():
+def test_only_common_epochs_are_compared():
     assert excess(training((9.0,) * 4, first=7)) == ("", "")
     assert excess(training()[:2]) == ("", "")
     assert find_excess([], [], "identical") is None
     assert find_excess([([], [])], [], "identical") is None
 
 
-def test_a_system_that_reports_no_steps_is_judged_by_its_losses():
+def test_system_without_steps_is_compared_by_losses():
     silent = training(moved=(), norm=None)
     assert excess(silent) == ("", "")
     assert excess([{**r, "loss": r["loss"] + 1} for r in silent])[0] == "loss+"
@@ -149,7 +149,7 @@ def test_a_system_that_reports_no_steps_is_judged_by_its_losses():
 
 
 @pytest.mark.parametrize("norm", [float("nan"), float("inf")])
-def test_what_is_no_number_is_an_excess_whatever_the_spread(norm):
+def test_nan_and_infinity_are_an_excess_despite_any_spread(norm):
     spread = [shifted(d) for d in (-0.5, 0.5, -0.4, 0.4)]
     assert "parameters of norm" in excess(training(norm=norm), spread=spread)[1]
     assert excess(training(losses=(4.0, norm, 3.0, 2.0)), spread=spread)[0].startswith("loss")
@@ -157,13 +157,13 @@ def test_what_is_no_number_is_an_excess_whatever_the_spread(norm):
     assert divergence(training()) == ""
 
 
-def test_excesses_that_were_not_repeated_are_a_doubt():
+def test_unrepeated_excesses_are_a_doubt():
     assert excess_doubt([]) == ""
     text = excess_doubt(["loss+", "updates-", "loss-"])
     assert "in 3 of its trials its losses, parameter updates differed from the reference's" in text
 
 
-def test_more_trials_find_a_smaller_difference():
+def test_more_trials_detect_a_smaller_difference():
     """8 % shorter steps, in epochs whose steps spread by 4 %: most single trials do not show them,
     six trials do."""
     random = np.random.default_rng(3)
@@ -174,19 +174,19 @@ def test_more_trials_find_a_smaller_difference():
             for record in training(first=first)
         ]
 
-    found = {1: 0, 6: 0}
+    detected = {1: 0, 6: 0}
     for _ in range(30):
         spread = [drawn(1.0, 100 * n) for n in range(1, RETRAININGS + 1)]
         trials = [(drawn(1.0, 10 * n), drawn(0.92, 10 * n)) for n in range(6)]
-        for number in found:
+        for number in detected:
             excess = find_excess(trials[:number], spread, "equivalent")
-            found[number] += excess is not None and excess.quantity == "updates-"
-    assert found[1] < 15 < found[6]
+            detected[number] += excess is not None and excess.quantity == "updates-"
+    assert detected[1] < 15 < detected[6]
 
 
-# Measured losses, layers' steps and norms of correct systems whose draws lead them apart. Amazon
+# Measured losses of correct systems whose random draws make them diverge. Amazon
 # Computers, GraphSAGE of 32 (two picks of one law); R-MAT of scale 21 (DGL and ours, GCN).
-APART = [
+DIVERGED = [
     ((2.256, 1.83, 1.584, 1.316, 1.116, 0.975, 0.881, 0.757),
      (2.263, 1.848, 1.661, 1.469, 1.319, 1.207, 1.119, 1.014)),
     ((3.175, 2.036, 1.846, 1.651, 1.553, 1.496, 1.42, 1.315),
@@ -194,29 +194,29 @@ APART = [
 ]  # fmt: skip
 
 
-def test_measured_trainings_of_correct_systems_are_within_one_anothers_spread():
-    runs = [training(losses, first=50 * n) for n, losses in enumerate(sum(APART, ()))]
-    for losses, other in APART:
+def test_measured_trainings_of_correct_systems_are_within_their_spread():
+    runs = [training(losses, first=50 * n) for n, losses in enumerate(sum(DIVERGED, ()))]
+    for losses, other in DIVERGED:
         assert excess(training(other), reference=training(losses), spread=runs) == ("", "")
 
 
-def test_false_excesses_are_rare():
-    """Random walks of one law: few trials have an excess; half the step length always."""
+def test_false_excesses_are_rare_and_half_steps_are_detected():
+    """Random walks of one distribution rarely have an excess; half the step length always."""
     random = np.random.default_rng(7)
 
     def walk(first, scale=1.0):
-        loss, norm, found = 4.0, 5.0, []
+        loss, norm, records = 4.0, 5.0, []
         for epoch in range(4):
             steps = scale * np.exp(random.normal(0, 0.1, 2)) * (0.3, 0.4)
             loss -= 0.5 * scale * float(np.exp(random.normal(0, 0.3)))
             norm += 0.1 * math.hypot(*steps)
-            found.append(
+            records.append(
                 {
                     "epoch": first + epoch, "loss": loss, "unique_nodes": 1000,
                     "sampled_edges": 3000, "param_moved": [*steps], "param_norm": norm,
                 }
             )  # fmt: skip
-        return found
+        return records
 
     def trial(scale):
         spread = [walk(100 * n) for n in range(1, RETRAININGS + 1)]

@@ -1,4 +1,4 @@
-"""References of a system's own: the cell that a label makes of another, and shipped definitions."""
+"""A system's own reference: the cell that a label derives, and shipped definitions."""
 
 import pytest
 
@@ -15,11 +15,11 @@ SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
 def baseline(**settings):
     from gnnbench.core.cell import Cell
 
-    found = available.resolve("baseline", settings, "cpu", Until.SAMPLE)
-    return Cell("e", "baseline", "rmat@10", "", until="sample", recipe=found.recipe)
+    resolved = available.resolve("baseline", settings, "cpu", Until.SAMPLE)
+    return Cell("e", "baseline", "rmat@10", "", until="sample", recipe=resolved.recipe)
 
 
-def test_what_the_label_leaves_open_is_the_cells():
+def test_variant_changes_only_the_settings_of_its_label():
     cell = baseline(**{"sampler": "fused-map", "sampler.pick": "reservoir"})
     made, failure = environment.variant(cell, "baseline sampler.frontier=new")
     assert failure is None
@@ -31,7 +31,7 @@ def test_what_the_label_leaves_open_is_the_cells():
     assert same == made
 
 
-def test_labels_that_cannot_be():
+def test_variant_with_an_impossible_label_fails():
     with pytest.raises(UsageError, match="sets 'threads'; a system's own reference"):
         environment.variant(baseline(), "baseline threads=1")
     _, failure = environment.variant(baseline(), "baseline sampler.frontier=old")
@@ -39,7 +39,7 @@ def test_labels_that_cannot_be():
 
 
 @pytest.mark.parametrize("experiment", ["breakdown", "sampling"])
-def test_pygs_are_compared_at_their_own_frontier(experiment, tmp_path):
+def test_pyg_systems_are_compared_at_their_own_frontier(experiment, tmp_path):
     plan = make_request(experiment, SMOKE, tmp_path).plan
     for name in ("pyg", "pyg-native-sampler"):
         (cell,) = [c for c in plan.cells if c.system == name]
@@ -47,13 +47,13 @@ def test_pygs_are_compared_at_their_own_frontier(experiment, tmp_path):
             pytest.skip(plan.failures[cell.id].reason)
         own = plan.references[cell.id]
         assert own.system == "baseline" and flat(own.recipe)["sampler.frontier"] == "new"
-        usual = plan.references[own.id]
-        assert flat(usual.recipe) == {**flat(own.recipe), "sampler.frontier": "cumulative"}
-        beside = {p.reference.id: p.direct for p in plan.pairs if p.system.id == cell.id}
-        assert beside == {own.id: False, usual.id: True}
+        default = plan.references[own.id]
+        assert flat(default.recipe) == {**flat(own.recipe), "sampler.frontier": "cumulative"}
+        direct = {p.reference.id: p.direct for p in plan.pairs if p.system.id == cell.id}
+        assert direct == {own.id: False, default.id: True}
 
 
-def test_a_couples_label_says_what_sets_cells_apart_that_it_fits(tmp_path):
+def test_labels_of_compared_cells_name_the_settings_that_differ(tmp_path):
     over = Overrides("laptop", systems=("baseline", "pyg"))
     plan = make_request("sampling", over, tmp_path).plan
     cells = [c for c in plan.cells if c.system == "pyg"]

@@ -1,4 +1,4 @@
-"""What is left to the harness, how threads run, and CPU use between commands."""
+"""Stray processes, placement of threads, and CPU use between commands."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from gnnbench.harness import stray_processes, thread_placement
 from gnnbench.harness.thread_placement import IdleCpuMeter, Placement
 
-LEAVES = (
+SPAWN_ORPHAN = (
     "import os, sys\n"
     "if os.fork() == 0:\n"
     "    os.setsid()\n"
@@ -22,11 +22,13 @@ LEAVES = (
 
 
 @pytest.fixture
-def left_behind():
+def orphan():
     """A process whose parent has ended."""
     stray_processes.adopt_orphans()
     before = time.time()
-    subprocess.run([sys.executable, "-c", LEAVES], env={**os.environ, stray_processes.MARK: "w1"})
+    subprocess.run(
+        [sys.executable, "-c", SPAWN_ORPHAN], env={**os.environ, stray_processes.MARK: "w1"}
+    )
     end = time.monotonic() + 10
     while not stray_processes.find_strays((), before) and time.monotonic() < end:
         time.sleep(0.01)
@@ -34,18 +36,18 @@ def left_behind():
     stray_processes.kill_strays(stray_processes.find_strays((), before))
 
 
-def test_what_outlives_its_parent_is_found_and_ended(left_behind):
-    (process,) = stray_processes.find_strays((), left_behind)
+def test_orphans_are_found_and_killed(orphan):
+    (process,) = stray_processes.find_strays((), orphan)
     assert stray_processes.mark_of(process) == "w1"
     assert "1 of its processes (" in stray_processes.strays_fault([process])
-    assert stray_processes.find_strays([process.pid], left_behind) == []  # a worker
+    assert stray_processes.find_strays([process.pid], orphan) == []  # a worker
     assert stray_processes.find_strays((), time.time() + 60) == []  # older than all of them
     stray_processes.kill_strays([process])
     assert not psutil.pid_exists(process.pid)
-    assert stray_processes.find_strays((), left_behind) == []
+    assert stray_processes.find_strays((), orphan) == []
 
 
-def test_a_child_of_ones_own_is_not_left_behind():
+def test_child_of_this_process_is_no_stray():
     child = subprocess.Popen(["sleep", "60"])
     try:
         assert stray_processes.find_strays((), 0.0) == []
@@ -56,25 +58,25 @@ def test_a_child_of_ones_own_is_not_left_behind():
 
 
 @pytest.mark.parametrize("listed", sorted({stray_processes.LISTED, False}))
-def test_a_family_is_a_process_and_all_below_it(listed, monkeypatch):
+def test_process_tree_is_a_process_and_its_descendants(listed, monkeypatch):
     monkeypatch.setattr(stray_processes, "LISTED", listed)
     with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE) as one:
-        below = int(one.stdout.readline())
-        assert [p.pid for p in stray_processes.process_tree(one.pid)] == [one.pid, below]
-        assert [p.pid for p in stray_processes.children(one.pid)] == [below]
+        child = int(one.stdout.readline())
+        assert [p.pid for p in stray_processes.process_tree(one.pid)] == [one.pid, child]
+        assert [p.pid for p in stray_processes.children(one.pid)] == [child]
         stray_processes.kill_strays([psutil.Process(one.pid)])
     with pytest.raises(psutil.NoSuchProcess):
         stray_processes.children(one.pid)
 
 
-def test_threads_run_as_the_harness_does():
+def test_placement_of_this_process_is_no_doubt():
     own = Placement.of_this_process()
     assert own.cores == os.sched_getaffinity(0)
     assert thread_placement.placements(os.getpid()) == {own}
     assert thread_placement.placement_doubt({own}, own) == ""
 
 
-def test_another_priority_or_other_cores_are_a_doubt(monkeypatch):
+def test_other_priority_or_cores_are_a_doubt(monkeypatch):
     own = Placement(frozenset({0, 1}), 0, 0)
     assert "priority" in thread_placement.placement_doubt({own, replace(own, nice=5)}, own)
     assert "priority" in thread_placement.placement_doubt({own, replace(own, policy=3)}, own)
@@ -87,23 +89,23 @@ def test_another_priority_or_other_cores_are_a_doubt(monkeypatch):
     assert thread_placement.changes_doubt(samples[:1]) == ""
 
 
-def test_a_process_that_has_ended_runs_in_no_way():
+def test_ended_process_has_no_placement():
     child = subprocess.Popen(["true"])
     child.wait()
     assert thread_placement.placements(child.pid) == set()
 
 
-def test_cpu_time_between_commands_is_a_doubt():
-    rest = IdleCpuMeter()
-    rest.end(1.0)  # before the first command nothing is known
-    rest.begin(2.0)
-    rest.end(2.5)
-    rest.begin(7.0)
-    rest.end(7.25)
-    found = rest.take()
-    assert found["rest_cpu_s"] == 0.75
-    assert rest.take() == {"rest_cpu_s": 0.0, "rest_s": 0.0}
-    assert "75% of a core" in thread_placement.idle_cpu_doubt([{**found, "rest_s": 1.0}])
+def test_cpu_use_between_commands_is_a_doubt():
+    meter = IdleCpuMeter()
+    meter.end(1.0)  # ignored before the first command
+    meter.begin(2.0)
+    meter.end(2.5)
+    meter.begin(7.0)
+    meter.end(7.25)
+    usage = meter.take()
+    assert usage["rest_cpu_s"] == 0.75
+    assert meter.take() == {"rest_cpu_s": 0.0, "rest_s": 0.0}
+    assert "75% of a core" in thread_placement.idle_cpu_doubt([{**usage, "rest_s": 1.0}])
     assert thread_placement.idle_cpu_doubt([{"rest_cpu_s": 0.04, "rest_s": 0.1}]) == ""  # ticks
     assert thread_placement.idle_cpu_doubt([{"rest_cpu_s": 0.06, "rest_s": 1.0}]) == ""
     assert thread_placement.idle_cpu_doubt([{}]) == ""

@@ -1,4 +1,4 @@
-"""What a GPU's profiler would see: each kernel of a cell once, behind a mark, and nothing else."""
+"""The profiled process runs each kernel of a cell once, each after a marker kernel."""
 
 import json
 import sys
@@ -17,44 +17,44 @@ NAME = "products~twin@0.0005"
 
 
 @pytest.fixture
-def seen(monkeypatch):
-    """What happens between the profiler's start and stop, in order."""
-    found, on = [], []
+def profiled(monkeypatch):
+    """Calls between the profiler's start and stop, in order."""
+    calls, on = [], []
     profiler = SimpleNamespace(
         cudaProfilerStart=lambda: on.append(1), cudaProfilerStop=lambda: on.clear()
     )
     monkeypatch.setattr(torch.cuda, "cudart", lambda: profiler)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
-    monkeypatch.setattr(counters, "mark", lambda like: found.append("mark" if on else "outside"))
+    monkeypatch.setattr(counters, "mark", lambda like: calls.append("mark" if on else "outside"))
     plain = kernels.Kernel.__init__
 
     def init(self, name, direction, layer, *rest, **more):
-        *before, ready = rest[:5]
+        *before, prepare = rest[:5]
 
         def watched():
-            run = ready()
-            return lambda: (found.append((name, direction, layer)) if on else None, run())
+            run = prepare()
+            return lambda: (calls.append((name, direction, layer)) if on else None, run())
 
         plain(self, name, direction, layer, *before, watched, *rest[5:], **more)
 
     monkeypatch.setattr(kernels.Kernel, "__init__", init)
-    return found
+    return calls
 
 
-def test_each_kernel_is_run_once_behind_a_mark(seen, monkeypatch):
+def test_profiled_process_runs_each_kernel_once_after_a_marker(profiled, monkeypatch):
     system = make(load_dataset(NAME))
-    told = {"cell": asdict(system.cell), "epoch": 3, "graph": None}
-    monkeypatch.setattr(sys, "argv", ["-c", json.dumps(told)])
+    command = {"cell": asdict(system.cell), "epoch": 3, "graph": None}
+    monkeypatch.setattr(sys, "argv", ["-c", json.dumps(command)])
     profiled_process.main()
-    assert seen[::2] == ["mark"] * 11
-    assert seen[1::2] == [("sample", "", 0), ("gather", "", 0)] + [
+    assert profiled[::2] == ["mark"] * 11
+    assert profiled[1::2] == [("sample", "", 0), ("gather", "", 0)] + [
         ("aggregate", direction, layer)
         for layer in (1, 2, 3)
         for direction in ("forward", "backward", "backward, kept")
     ]
 
 
-def test_counters_of_a_gpu_belong_to_kernels_in_order_or_to_none(monkeypatch):
+def test_gpu_counters_are_assigned_in_order_or_not_at_all(monkeypatch):
     def kernel(layer):
         return kernels.Kernel("aggregate", "forward", layer, "sum", 8, 0, None, None)
 
@@ -73,7 +73,7 @@ def test_counters_of_a_gpu_belong_to_kernels_in_order_or_to_none(monkeypatch):
     assert counters.on_gpu([kernel(1)], ["x"])[0]["counters"] == "none: no permission"
 
 
-def test_counters_of_a_cpu_are_read_after_the_caches_are_swept(monkeypatch):
+def test_cpu_counters_are_read_after_flushing_caches(monkeypatch):
     order = []
     kernel = kernels.Kernel(
         "gather",
@@ -91,7 +91,7 @@ def test_counters_of_a_cpu_are_read_after_the_caches_are_swept(monkeypatch):
         return {"l1_reads": 10, "l1_misses": 5, "last_reads": 1, "last_misses": 1}
 
     monkeypatch.setattr(counters.perf, "counted", counted)
-    (found,) = counters.on_cpu([kernel], lambda: order.append("sweep"))
+    (row,) = counters.on_cpu([kernel], lambda: order.append("sweep"))
     assert order == ["ready", "sweep", "run"]
-    assert (found["counters"], found["l1_hit"], found["l2_hit"]) == ("perf", 0.5, 0.8)
-    assert found["memory_bytes"] == 64
+    assert (row["counters"], row["l1_hit"], row["l2_hit"]) == ("perf", 0.5, 0.8)
+    assert row["memory_bytes"] == 64

@@ -1,4 +1,4 @@
-"""How long a run waits for a quiet machine, by CPU use written out."""
+"""The wait for an idle machine, with simulated CPU use."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from gnnbench.harness.idle_wait import IdleWait, limit_s
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Other programs use the cores that are given, one number a poll; the last one goes on."""
+    """Simulates the cores used by other programs, one number per poll; the last one repeats."""
 
     def uses(*cores):
         now, polls = [0.0], iter(cores)
@@ -27,19 +27,19 @@ def machine(monkeypatch):
     return uses
 
 
-def test_a_quiet_machine_is_measured_on_at_once(machine):
+def test_idle_machine_needs_no_wait(machine):
     now, notes = machine(0.1), []
     assert IdleWait(60.0).wait(notes.append)
     assert (now[0], notes) == (idle_wait.POLL_S, [])
 
 
-def test_a_little_work_on_many_free_cores_is_quiet(machine):
+def test_light_load_with_many_free_cores_needs_no_wait(machine):
     now, notes = machine(0.5), []
     assert IdleWait(60.0, free_cores=62).wait(notes.append)
     assert (now[0], notes) == (idle_wait.POLL_S, [])
 
 
-def test_a_busy_one_is_waited_for_and_named(machine):
+def test_busy_machine_is_waited_for_and_programs_are_named(machine):
     now, notes = machine(1.5, 1.2, 0.1, 0.9, 0.0), []
     waits = IdleWait(60.0)
     assert waits.wait(notes.append)
@@ -50,16 +50,16 @@ def test_a_busy_one_is_waited_for_and_named(machine):
     assert waits.left_s == 60.0 - now[0]
 
 
-def test_the_wait_has_an_end_for_the_whole_run(machine):
+def test_wait_is_limited_for_the_whole_run(machine):
     now, notes = machine(1.5), []
     waits = IdleWait(10.0)
     assert not waits.wait(notes.append)
     assert now[0] == pytest.approx(10.0, abs=idle_wait.POLL_S)
     assert len(notes) == 2 and "marked (?)" in notes[1]
-    assert not waits.wait(notes.append) and len(notes) == 2  # no patience is left
+    assert not waits.wait(notes.append) and len(notes) == 2  # no time left
 
 
-def test_who_does_not_want_to_does_not_wait(monkeypatch):
+def test_no_wait_variable_disables_the_wait(monkeypatch):
     monkeypatch.delenv(idle_wait.NO_WAIT)
     assert limit_s(True) == idle_wait.LIMIT_S and limit_s(False) == idle_wait.BRIEF_S
     monkeypatch.setenv(idle_wait.NO_WAIT, "1")
@@ -67,7 +67,7 @@ def test_who_does_not_want_to_does_not_wait(monkeypatch):
     assert not IdleWait().wait(pytest.fail)
 
 
-def test_what_this_process_uses_itself_is_not_foreign(monkeypatch):
+def test_own_cpu_time_is_not_foreign(monkeypatch):
     busy = iter((10.0, 12.0))
     own = iter((1.0, 1.5))
     clock = iter((0.0, 1.0))
@@ -78,7 +78,7 @@ def test_what_this_process_uses_itself_is_not_foreign(monkeypatch):
     assert idle_wait._foreign_cores(1.0) == 1.5
 
 
-def test_a_run_waits_unless_it_is_told_not_to(fakes, said, monkeypatch):
+def test_run_waits_unless_no_wait_is_given(fakes, said, monkeypatch):
     monkeypatch.delenv(idle_wait.NO_WAIT)
     monkeypatch.setattr(idle_wait, "_foreign_cores", lambda seconds: 1.5)
     monkeypatch.setattr(idle_wait, "BRIEF_S", 0.01)

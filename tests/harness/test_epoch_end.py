@@ -1,4 +1,4 @@
-"""How long is waited for an epoch's rest, by clocks that are right and one that is not."""
+"""The wait until a process is quiescent after an epoch, with simulated clocks."""
 
 from types import SimpleNamespace
 
@@ -8,8 +8,8 @@ from gnnbench.harness import epoch_end
 
 
 @pytest.fixture
-def at(monkeypatch):
-    """A wait from second 10 on, after an epoch of a second: what it says, and its sleeps."""
+def wait_at_10_s(monkeypatch):
+    """Waits from second 10 on, after an epoch of a second; returns the end and all sleeps."""
 
     def wait(rate=1.0, busy_s=0.0):
         now, slept = [10.0], []
@@ -30,23 +30,23 @@ def at(monkeypatch):
     return wait
 
 
-def test_what_is_quiet_is_waited_for_three_steps(at):
-    assert at() == (10.0, [epoch_end.STEP_S] * epoch_end.QUIET_STEPS)
+def test_quiescent_process_is_polled_three_times(wait_at_10_s):
+    assert wait_at_10_s() == (10.0, [epoch_end.STEP_S] * epoch_end.QUIET_STEPS)
 
 
-def test_an_epoch_lasts_until_its_threads_end(at):
-    since, slept = at(busy_s=0.1)
+def test_epoch_lasts_until_its_threads_end(wait_at_10_s):
+    since, slept = wait_at_10_s(busy_s=0.1)
     assert since == pytest.approx(10.1, abs=2 * epoch_end.STEP_S)
     assert len(slept) == pytest.approx(0.1 / epoch_end.STEP_S + epoch_end.QUIET_STEPS, abs=2)
 
 
-def test_who_never_rests_is_waited_for_as_long_as_the_epoch_and_half_a_second(at):
-    since, slept = at(busy_s=1000.0)
+def test_wait_is_limited_to_the_epoch_time_plus_grace(wait_at_10_s):
+    since, slept = wait_at_10_s(busy_s=1000.0)
     assert since == 10.0
     assert sum(slept) == pytest.approx(1.0 + epoch_end.GRACE_S, abs=2 * epoch_end.STEP_S)
 
 
-def test_a_slowed_clock_does_not_keep_a_run_waiting(at):
-    since, slept = at(rate=0.01, busy_s=1000.0)
+def test_slow_clock_does_not_extend_the_wait(wait_at_10_s):
+    since, slept = wait_at_10_s(rate=0.01, busy_s=1000.0)
     assert since == pytest.approx(0.1)
     assert sum(slept) == pytest.approx(0.01 + epoch_end.GRACE_S, abs=2 * epoch_end.STEP_S)

@@ -1,4 +1,4 @@
-"""Cells measured again: failed ones on request, throttled ones by themselves; stopping early."""
+"""Repeated measurements: ``--only-failed``, throttled trials; ``--no-keep-going``."""
 
 import pytest
 from fakes import by_system
@@ -9,20 +9,20 @@ from gnnbench.harness.journal import RunJournal
 from gnnbench.measure import throttle
 from gnnbench.schema import reader
 
-AGAIN = {"only_failed": True}
+ONLY_FAILED = {"only_failed": True}
 
 
-def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
+def test_only_failed_repeats_failed_cells_only(launch, tmp_path):
     flag = tmp_path / "flag"
     options = (f'fragile.flag="{flag}"',)
     first = launch("fake,slow,fragile", options=options)
     assert {s: r["status"] for s, r in by_system(first).items()} == {
         "fake": "ok", "slow": "ok", "fragile": "crash",
     }  # fmt: skip
-    again = launch("fake,slow,fragile", options=options, more=AGAIN)
+    again = launch("fake,slow,fragile", options=options, more=ONLY_FAILED)
     assert by_system(again)["fragile"]["status"] == "crash"
     flag.write_text("")
-    last = launch("fake,slow,fragile", options=options, more=AGAIN)
+    last = launch("fake,slow,fragile", options=options, more=ONLY_FAILED)
     assert last.folder == first.folder
     rows = by_system(last)
     assert (last.exit_code, rows["fragile"]["status"], rows["fragile"]["pairs"]) == (0, "ok", 2)
@@ -35,8 +35,8 @@ def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
     }
 
 
-def lives(outcome, system):
-    """Which lives of a system count, by pair."""
+def counted_trials(outcome, system):
+    """(pair, trial) of a system that are in the statistics."""
     run = reader.read(outcome.folder)
     return sorted(
         {
@@ -47,59 +47,59 @@ def lives(outcome, system):
     )
 
 
-def test_what_a_reference_measured_alone_stands_while_its_partner_fails(launch, tmp_path, observer):
+def test_reference_keeps_its_solo_trials_while_its_pair_fails(launch, tmp_path, observer):
     flag = tmp_path / "flag"
     options = (f'fragile.flag="{flag}"',)
     first = launch("fake,fragile", options=options)
     assert by_system(first)["fake"]["status"] == "ok"
-    again = launch("fake,fragile", options=options, more=AGAIN)
+    again = launch("fake,fragile", options=options, more=ONLY_FAILED)
     assert by_system(again)["fake"] == by_system(first)["fake"]
-    assert lives(again, "fake") == lives(first, "fake")
+    assert counted_trials(again, "fake") == counted_trials(first, "fake")
     words = "fragile (crash), 1 of 1 comparisons, with fake measured again as well: a ratio needs"
     assert any(words in note for note in observer.notes)
     flag.write_text("")
-    last = launch("fake,fragile", options=options, more=AGAIN)
+    last = launch("fake,fragile", options=options, more=ONLY_FAILED)
     assert by_system(last)["fragile"]["ratio"] > 0
-    (pair,) = {pair for pair, _ in lives(last, "fake")}  # what it did alone is left out now
-    assert lives(last, "fake") == lives(last, "fragile") and "-" in pair
+    (pair,) = {pair for pair, _ in counted_trials(last, "fake")}  # its solo trials no longer count
+    assert counted_trials(last, "fake") == counted_trials(last, "fragile") and "-" in pair
 
 
-def test_the_dry_run_of_only_failed_is_what_it_will_measure(launch, tmp_path, monkeypatch):
+def test_dry_run_of_only_failed_lists_what_it_will_measure(launch, tmp_path, monkeypatch):
     from gnnbench.harness import campaign
 
     first = launch("fake,slow,crash")
-    seen = []
-    monkeypatch.setattr(campaign, "run", lambda request, observer: seen.append(request))
-    launch("fake,slow,crash", more=AGAIN)
-    found = campaign.only_failed(seen[0])
-    plan = found.of(seen[0].plan)
+    requests = []
+    monkeypatch.setattr(campaign, "run", lambda request, observer: requests.append(request))
+    launch("fake,slow,crash", more=ONLY_FAILED)
+    selection = campaign.only_failed(requests[0])
+    plan = selection.of(requests[0].plan)
     assert [c.system for c in plan.cells] == ["fake", "crash"] and len(plan.pairs) == 1
-    assert plan.notes[-1] == found.note and first.folder.name in found.note
-    assert "crash (crash), 1 of 2 comparisons, with fake measured again" in found.note
+    assert plan.notes[-1] == selection.note and first.folder.name in selection.note
+    assert "crash (crash), 1 of 2 comparisons, with fake measured again" in selection.note
 
 
-def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_path):
+def test_only_failed_repeats_a_failed_reference_with_its_pairs(launch, tmp_path):
     flag = tmp_path / "flag"
     options = ("reference=fragile", f'fragile.flag="{flag}"')
     first = launch("fragile,slow,fake", options=options)
     assert by_system(first)["slow"].get("ratio") is None
     flag.write_text("")
-    last = launch("fragile,slow,fake", options=options, more=AGAIN)
+    last = launch("fragile,slow,fake", options=options, more=ONLY_FAILED)
     rows = by_system(last)
     assert {r["status"] for r in rows.values()} == {"ok"}
     assert all(rows[s]["pairs"] == rows[s]["lives"] == 2 for s in ("slow", "fake"))
     assert rows["slow"]["ratio"] > 0
 
 
-def test_only_failed_of_a_good_run_measures_nothing(launch, observer):
+def test_only_failed_after_success_measures_nothing(launch, observer):
     first = launch("fake,slow")
-    assert launch("fake,slow", more=AGAIN).rows == first.rows
+    assert launch("fake,slow", more=ONLY_FAILED).rows == first.rows
     assert any("nothing to run again" in n for n in observer.notes)
     with pytest.raises(UsageError, match=r"axes\.system was .*slow.* and is \[.fake.\]"):
-        launch("fake", more=AGAIN)
+        launch("fake", more=ONLY_FAILED)
 
 
-def test_a_run_goes_on_after_a_failure_unless_told_to_stop(launch):
+def test_run_continues_after_a_failure_unless_keep_going_is_false(launch):
     assert set(by_system(launch("fake,crash,slow"))) == {"fake", "crash", "slow"}
     stopped = launch("fake,crash,slow", repeats=3, more={"keep_going": False})
     assert "slow" not in by_system(stopped)
@@ -111,8 +111,8 @@ def test_a_run_goes_on_after_a_failure_unless_told_to_stop(launch):
     assert by_system(whole)["crash"]["status"] == "crash"
 
 
-class Watch:
-    """A GPU that is throttled while ``hot`` says so; counts its readings."""
+class FakeGpuWatch:
+    """A GPU that is throttled in the readings selected by ``hot``; counts its readings."""
 
     def __init__(self, hot):
         self.hot, self.readings = hot, 0
@@ -125,9 +125,9 @@ class Watch:
 
 
 @pytest.fixture
-def watched(monkeypatch):
+def fake_gpu(monkeypatch):
     def use(hot):
-        watch = Watch(hot)
+        watch = FakeGpuWatch(hot)
         monkeypatch.setattr(throttle.GpuWatch, "read", lambda _: watch.read())
         return watch
 
@@ -135,15 +135,15 @@ def watched(monkeypatch):
 
 
 def throttled(run):
-    """Of the run's only GPU cell."""
+    """The metric ``throttled`` of the run's only GPU cell."""
     (gpu,) = {r["id"] for r in run.cells if r["system"] == "gpu"}
     (row,) = [m for m in run.metrics if (m["id"], m["name"]) == (gpu, "throttled")]
     return row["value"]
 
 
-# A life alone of one warm-up and two measured rounds is 3 blocks, read at both ends: 6 readings.
-def test_a_throttled_life_is_measured_once_more(launch, watched, observer):
-    watched(lambda reading: reading == 3)
+# A solo trial has one warm-up and two measured rounds: 3 blocks of 2 readings each.
+def test_throttled_trial_is_repeated_once(launch, fake_gpu, observer):
+    fake_gpu(lambda reading: reading == 3)
     outcome = launch("gpu,fake", device="cuda", repeats=5, options=("reference=gpu",))
     assert by_system(outcome)["gpu"]["status"] == "ok"
     assert sum("throttled" in n for n in observer.notes) == 1
@@ -156,25 +156,27 @@ def test_a_throttled_life_is_measured_once_more(launch, watched, observer):
     assert row["lives"] == 5 and throttled(run) == 0
 
 
-def test_always_throttled_is_unstable_after_two_void_lives(launch, watched):
-    watched(lambda reading: True)
+def test_permanent_throttling_is_unstable_after_two_void_trials(launch, fake_gpu):
+    fake_gpu(lambda reading: True)
     outcome = launch("gpu", device="cuda", repeats=5, options=("reference=gpu",))
     (row,) = outcome.rows
     assert (row["status"], outcome.exit_code) == ("unstable", 3)
-    assert throttled(reader.read(outcome.folder)) == 10  # two epochs of each life that counts
+    assert (
+        throttled(reader.read(outcome.folder)) == 10
+    )  # two epochs of each trial in the statistics
     assert "the GPU was throttled (hardware thermal slowdown)" in row["reason"]
-    lives = {(s["life"], s["void"]) for s in reader.read(outcome.folder).samples}
-    counted = {(life, False) for life in (1, 3, 4, 5, 6)}
-    assert lives == {(0, True), (2, True), *counted}
+    trials = {(s["life"], s["void"]) for s in reader.read(outcome.folder).samples}
+    counted = {(trial, False) for trial in (1, 3, 4, 5, 6)}
+    assert trials == {(0, True), (2, True), *counted}
 
 
-def test_on_the_cpu_no_gpu_is_read(launch, watched):
-    watch = watched(lambda reading: True)
+def test_cpu_run_reads_no_gpu(launch, fake_gpu):
+    watch = fake_gpu(lambda reading: True)
     assert launch("fake").exit_code == 0
     assert watch.readings == 0
 
 
-def test_throttling_is_told_from_the_power_cap_and_seen_within_a_block():
+def test_throttling_differs_from_power_cap_and_is_detected_within_a_block():
     calm = {"reasons": 0x4, "thermal_ns": 5}
     assert throttle.throttling(calm, calm) == ""
     assert throttle.throttling(None, None) == ""
@@ -185,7 +187,7 @@ def test_throttling_is_told_from_the_power_cap_and_seen_within_a_block():
     assert "within the block" in throttle.throttling(calm, {**calm, "thermal_ns": 6})
 
 
-def test_nvml_is_read_field_by_field(monkeypatch):
+def test_gpu_watch_reads_each_nvml_field(monkeypatch):
     import pynvml
 
     class Violation:
@@ -206,16 +208,16 @@ def test_nvml_is_read_field_by_field(monkeypatch):
         monkeypatch.setattr(pynvml, name, answer)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
     watch = throttle.GpuWatch()
-    found = watch.read()
-    assert found == {
+    reading = watch.read()
+    assert reading == {
         "sm_clock_mhz": 1980, "power_w": 412.345, "temperature_c": None, "reasons": 0x20,
         "thermal_ns": 7,
     }  # fmt: skip
-    assert throttle.throttling(found, found) == "software thermal slowdown"
+    assert throttle.throttling(reading, reading) == "software thermal slowdown"
     watch.close()
 
 
-def test_without_nvml_nothing_is_read(monkeypatch):
+def test_gpu_watch_without_nvml_reads_nothing(monkeypatch):
     import pynvml
 
     def fail():
@@ -225,7 +227,7 @@ def test_without_nvml_nothing_is_read(monkeypatch):
     assert throttle.GpuWatch().read() is None
 
 
-def test_a_ledger_read_back_knows_what_is_void(tmp_path):
+def test_reopened_journal_knows_void_trials(tmp_path):
     def end(journal, life, void=False, pair="a-b"):
         journal.record("life", pair=pair, life=life, doubt="", void=void, seconds=1.0)
 
@@ -236,16 +238,16 @@ def test_a_ledger_read_back_knows_what_is_void(tmp_path):
     journal.retry(["b"], ["a-b", "never-started"])
     end(journal, 2)
     journal.close()
-    back = RunJournal(tmp_path)
+    reopened = RunJournal(tmp_path)
     counted = {
-        (p, n) for p in ("a-b", "b") for n in range(4) if back.counts({"pair": p, "life": n})
+        (p, n) for p in ("a-b", "b") for n in range(4) if reopened.counts({"pair": p, "life": n})
     }
-    assert counted == {("a-b", 2), ("b", 0)}  # life 3 was never finished
-    back.close()
+    assert counted == {("a-b", 2), ("b", 0)}  # trial 3 was never finished
+    reopened.close()
 
 
-def test_what_is_measured_again_passes_the_whole_gate_again(tmp_path):
-    """Its first seeds are held against those of no life that failed."""
+def test_retried_cell_passes_its_gate_again(tmp_path):
+    """Its first seeds are not compared with those of a failed trial."""
     journal = RunJournal(tmp_path)
     for cell in "ab":
         report = {"check": {"ok": True}, "glance": {"digest": "d"}, "facts": {}}
