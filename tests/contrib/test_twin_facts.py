@@ -1,4 +1,4 @@
-"""Facts that twins are fitted to, on a graph small enough to count them by hand."""
+"""Facts that twins are fitted to, on a graph small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gnnbench.datasets.manifest import manifests
 
 @pytest.fixture
 def star() -> Graph:
-    """Nodes 0 to 3 to train on; node i has the in-neighbours 4, of all, and 5 + i, of its own."""
+    """Training nodes 0 to 3; node i has the in-neighbours 4 (a hub) and 5 + i."""
     none = torch.empty(0, dtype=torch.int64)
     return Graph(
         "star",
@@ -28,20 +28,20 @@ def star() -> Graph:
 
 
 def test_facts_of_two_batches(star: Graph) -> None:
-    """Whichever seeds are together: five rows a batch, of which the hub is shared."""
-    found = measured(star, 2)
-    assert found["largest in-degree"] == 2
-    assert found["rows of a batch"] == 5
-    assert found["match"] == pytest.approx(1 / 5)
-    assert found["match spread"] == 0
-    assert found["similarity"] == 1  # of one node, the hub
+    """Each batch of two seeds has five rows, one of which (the hub) is shared."""
+    facts = measured(star, 2)
+    assert facts["largest in-degree"] == 2
+    assert facts["rows of a batch"] == 5
+    assert facts["match"] == pytest.approx(1 / 5)
+    assert facts["match spread"] == 0
+    assert facts["similarity"] == 1  # of one node: the hub
     for policy in ("degree", "presc#1", "optimal"):
-        # No row, the hub (in both batches), and one node more that is in one of them.
-        assert [found[f"hit {policy} {ratio}"] for ratio in (0.05, 0.1, 0.25)] == [0, 0.2, 0.3]
+        # No row; the hub, in both batches; and another node, in one of them.
+        assert [facts[f"hit {policy} {ratio}"] for ratio in (0.05, 0.1, 0.25)] == [0, 0.2, 0.3]
 
 
 def test_workloads_differ_in_hops_and_pick(star: Graph) -> None:
-    """Of one neighbour each, walks from a node of two in-neighbours find either."""
+    """With one neighbour each, walks from a node with two in-neighbours visit either."""
     assert measured(star, 4, workload="graphsage")["rows of a batch"] == 9
     assert {len(work.fanouts) for work in WORKLOADS.values()} == {2, 3}
     walked = measured(star, 4, workload="pinsage", ratios=(0.5, 1.0))
@@ -49,22 +49,22 @@ def test_workloads_differ_in_hops_and_pick(star: Graph) -> None:
     assert walked["hit optimal 1"] == 1 and "hit optimal 0.1" not in walked
 
 
-def test_facts_without_hits_are_of_matched_batches_alone(star: Graph) -> None:
-    found = measured(star, 2, hits=False)
-    assert found["match"] == pytest.approx(1 / 5)
-    assert not [fact for fact in found if fact.startswith("hit")]
+def test_facts_without_hits(star: Graph) -> None:
+    facts = measured(star, 2, hits=False)
+    assert facts["match"] == pytest.approx(1 / 5)
+    assert not [fact for fact in facts if fact.startswith("hit")]
 
 
-def test_one_batch_matches_none(star: Graph) -> None:
+def test_single_batch_has_no_match(star: Graph) -> None:
     assert "match" not in measured(star, 4, hits=False)
 
 
 def test_share_of_edges_within_a_label(star: Graph) -> None:
-    """Of the hub's edges two of four, of the others three of four."""
+    """Two of four of the hub's edges and three of the four others."""
     assert same_label(star) == 5 / 8
 
 
-def test_settings_replace_a_recipes_own() -> None:
+def test_changed_replaces_settings_of_a_recipe() -> None:
     recipe = manifests()["products"].twin_recipe()
     other = changed(recipe, ["mixing=0.5", "degree_ratio=[2.0, 1.5]"])
     assert (other.mixing, other.degree_ratio) == (0.5, (2.0, 1.5))
@@ -72,7 +72,7 @@ def test_settings_replace_a_recipes_own() -> None:
     assert changed(recipe, []) == recipe
 
 
-def test_a_published_fact_stands_beside_what_was_measured(
+def test_command_prints_measured_and_published_facts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     main(["mag", "--scale", "0.001", "--seeds", "3"])
@@ -84,6 +84,6 @@ def test_a_published_fact_stands_beside_what_was_measured(
     ):
         (line,) = [line for line in lines if line.startswith(f"  {fact}  ") and source in line]
         value = float(line.removeprefix(f"  {fact}").split()[0])
-        away = 100 * (value - published)
-        away = max(away, 0) if bound else away
-        assert line.endswith(f"{source} {bound}{published:g}: {away:+.1f} points")
+        deviation = 100 * (value - published)
+        deviation = max(deviation, 0) if bound else deviation
+        assert line.endswith(f"{source} {bound}{published:g}: {deviation:+.1f} points")

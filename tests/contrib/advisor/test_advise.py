@@ -1,4 +1,4 @@
-"""The command on a small graph: its sums can be made again of what it prints; its errors."""
+"""The command ``gnnbench advise`` on a small graph, and its errors."""
 
 import json
 import shlex
@@ -37,14 +37,14 @@ def advise(monkeypatch, store, capsys):
     return call
 
 
-def test_sums_can_be_made_again(advise):
-    found = json.loads(advise(*SMALL, "--json"))
-    facts, rates = found["facts"], found["rates"]
-    assert found["setting"]["device"] == "cpu" and facts["ratio"] == 0
-    assert len(found["ranking"]) == 24
-    times = [one["epoch_s"] for one in found["ranking"]]
+def test_estimates_can_be_recomputed_from_the_report(advise):
+    report = json.loads(advise(*SMALL, "--json"))
+    facts, rates = report["facts"], report["rates"]
+    assert report["setting"]["device"] == "cpu" and facts["ratio"] == 0
+    assert len(report["ranking"]) == 24
+    times = [one["epoch_s"] for one in report["ranking"]]
     assert times == sorted(times) and times[0] > 0
-    for one in found["ranking"]:
+    for one in report["ranking"]:
         for phase, spent in one["phases_s"].items():
             of = [t["amount"] / t["rate"] for t in one["terms"] if t["phase"] == phase]
             assert spent == pytest.approx(sum(of))
@@ -63,13 +63,13 @@ def printed():
 
 @pytest.fixture
 def text(advise, printed):
-    """What it prints, once for all who read it."""
+    """The printed advice, computed once per module."""
     if not printed:
         printed.append(advise(*SMALL))
     return printed[0]
 
 
-def test_every_number_is_printed(text):
+def test_advice_prints_facts_and_rates(text):
     assert "advised for system 'best'; estimated epoch:" in text
     for words in (
         "in-degree: mean, most, none", "mean batch", "match degree, all pairs",
@@ -82,7 +82,7 @@ def test_every_number_is_printed(text):
     assert "-o best.sampler=" in command and "--datasets 'products~twin@0.005'" in command
 
 
-def test_the_command_that_it_prints_can_be_run(text, tmp_path):
+def test_printed_command_can_be_planned(text, tmp_path):
     from gnnbench.config.overrides import Overrides
     from gnnbench.harness.launch import make_request
 
@@ -98,7 +98,7 @@ def test_the_command_that_it_prints_can_be_run(text, tmp_path):
     assert {(c.batch_size, c.fanouts, c.hidden) for c in cells} == {(200, (4, 3), 64)}
 
 
-def test_a_graph_that_is_not_there(advise, monkeypatch, tmp_path):
+def test_missing_graph_is_refused(advise, monkeypatch, tmp_path):
     with pytest.raises(UsageError, match="products"):
         advise("produkts")
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path))
@@ -106,7 +106,7 @@ def test_a_graph_that_is_not_there(advise, monkeypatch, tmp_path):
         advise("reddit", "--device", "cpu")
 
 
-def test_a_device_that_is_not_there(monkeypatch):
+def test_missing_device_is_refused(monkeypatch):
     from gnnbench.contrib.advisor import advice
     from gnnbench.core.missing import Missing
 
@@ -115,7 +115,7 @@ def test_a_device_that_is_not_there(monkeypatch):
     with pytest.raises(MissingError, match="on 'cuda': there is no CUDA device; run on a machine"):
         checked(Setting("g", device="cuda"))
     monkeypatch.setattr(advice.machine, "gpus", lambda: [{"name": "x"}])
-    assert checked(Setting("g")).device == "cpu"  # auto: a GPU that nothing can be run on
+    assert checked(Setting("g")).device == "cpu"  # auto ignores an unusable GPU
 
 
 @pytest.mark.parametrize(
@@ -130,27 +130,27 @@ def test_a_device_that_is_not_there(monkeypatch):
         ({"cache_gib": 1.0}, "a cache is of a GPU's memory"),
     ],
 )
-def test_settings_that_are_none(changed, message):
+def test_invalid_settings_are_refused(changed, message):
     with pytest.raises(UsageError, match=message):
         checked(Setting("g", **{"device": "cpu", **changed}))
 
 
-def test_device_and_model_in_any_case():
-    made = checked(Setting("g", device="CPU", model="GraphSAGE"))
-    assert (made.device, made.model) == ("cpu", "graphsage")
+def test_device_and_model_ignore_case():
+    setting = checked(Setting("g", device="CPU", model="GraphSAGE"))
+    assert (setting.device, setting.model) == ("cpu", "graphsage")
 
 
-def test_sizes_that_no_memory_holds(advise):
+def test_too_large_model_is_a_memory_error(advise):
     with pytest.raises(HostMemoryError, match="memory is too small; use a smaller batch_size"):
         advise("rmat@6", "--device", "cpu", "--hidden", str(10**15))
 
 
-def test_a_table_without_a_graph(advise):
+def test_table_without_edges_is_refused(advise):
     with pytest.raises(DataError, match="has no edges to sample; give another"):
         advise("rows@1kx16", "--device", "cpu")
 
 
-def test_words_that_are_no_fanouts(advise):
+def test_invalid_fanouts_are_refused(advise):
     with pytest.raises(UsageError, match="fanouts are numbers from 1"):
         advise("products~twin@0.005", "--fanouts", "a,b")
 
@@ -168,7 +168,7 @@ def test_words_that_are_no_fanouts(advise):
         (3, "", RuntimeError, "ended with exit code 3"),
     ],
 )
-def test_a_process_that_could_not_measure(code, out, error, message, monkeypatch):
+def test_failed_measuring_process_is_an_error(code, out, error, message, monkeypatch):
     from gnnbench.contrib.advisor import advice
 
     def run(*_, **__):

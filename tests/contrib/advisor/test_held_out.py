@@ -1,4 +1,4 @@
-"""Held-out graphs: the experiment measures what the advice chose from, and the judge is strict."""
+"""Held-out graphs: the experiment measures every choice, and the judge is strict."""
 
 import json
 from types import SimpleNamespace
@@ -16,33 +16,33 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness.launch import make_request
 from gnnbench.systems.runtime.find import find
 
-HERE = find("best")
+BEST = find("best")
 
 
 @pytest.mark.parametrize(("profile", "facts"), [("cpu", FACTS), ("gpu", CACHED)])
-def test_the_experiment_is_what_is_chosen_from(profile, facts, tmp_path):
-    asked = experiment.resolve(experiment.load("advise"), profile)
+def test_experiment_has_the_cells_of_all_choices(profile, facts, tmp_path):
+    resolved = experiment.resolve(experiment.load("advise"), profile)
     plan = make_request("advise", Overrides(profile=profile), tmp_path).plan
     reasons = {f.reason for f in plan.failures.values() if f.status != "missing_dep"}
     assert not reasons, reasons
     cells = plan.cells
-    device = asked.axis("device")[0]
-    wanted = [
-        flat(HERE.resolved(c.settings(0.1, device), device, Until.COMPUTE).recipe)
+    device = resolved.axis("device")[0]
+    expected = [
+        flat(BEST.resolved(c.settings(0.1, device), device, Until.COMPUTE).recipe)
         for c in choices(facts, device)
     ]
-    graphs = asked.axis("dataset")
+    graphs = resolved.axis("dataset")
     assert len(graphs) == 5 and not any("products" in name or "@21" in name for name in graphs)
     for name in graphs:
-        found = [flat(c.recipe) for c in cells if c.dataset == name]
-        assert len(found) == len(wanted) == 24
-        assert all(one in found for one in wanted)
+        recipes = [flat(c.recipe) for c in cells if c.dataset == name]
+        assert len(recipes) == len(expected) == 24
+        assert all(one in recipes for one in expected)
 
 
-def test_what_is_asked_is_the_experiments_own():
-    found = held_out.settings("cpu")
-    assert len(found) == 5 and {s.device for s in found} == {"cpu"}
-    assert {(s.model, s.hidden, s.batch_size, s.fanouts) for s in found} == {
+def test_settings_are_those_of_the_experiment():
+    settings = held_out.settings("cpu")
+    assert len(settings) == 5 and {s.device for s in settings} == {"cpu"}
+    assert {(s.model, s.hidden, s.batch_size, s.fanouts) for s in settings} == {
         ("gcn", 64, 1024, (15, 10, 5))
     }
 
@@ -59,8 +59,8 @@ def choice(sampler, **more):
 
 
 def row(dataset, sampler, over, status="ok", features="host", ref="b", **more):
-    """A choice that takes ``over`` times as long as the reference, whose sampler is ``ref``; its
-    seconds are of an hour in which the machine was ten times as slow for one of them."""
+    """A choice that takes ``over`` times as long as the reference, whose sampler is ``ref``.
+    Absolute seconds differ by a factor of ten, as if the machine had been slower for one."""
     recipe = {"sampler": {"name": sampler}, "features": {"name": features, **more}}
     recipe["order"] = {"name": "as-drawn"}
     return {
@@ -71,7 +71,7 @@ def row(dataset, sampler, over, status="ok", features="host", ref="b", **more):
     }  # fmt: skip
 
 
-def told(*datasets):
+def advice_for(*datasets):
     advice = {
         name: {"setting": {**SETTING, "dataset": name}, "ranking": [choice("a"), choice("b")]}
         for name in datasets
@@ -82,14 +82,14 @@ def told(*datasets):
 LATER = "20260101T000001Z"
 
 
-def test_a_tenth_is_near_and_more_is_not():
+def test_advice_within_ten_percent_of_the_fastest_passes():
     rows = [row("g", "a", 1.1), row("g", "b", 1.0), row("h", "a", 1.11), row("h", "b", 1.0)]
-    near, far = judge(told("g", "h"), rows, LATER)
+    near, far = judge(advice_for("g", "h"), rows, LATER)
     assert near.ok and not far.ok
     assert near.advised_over == pytest.approx(1.1) and near.fastest_over == 1.0
     assert near.advised_s == 1.1 and near.fastest["sampler"] == "b"
     assert passed([near] * 4 + [far]) and not passed([near] * 3 + [far] * 2)
-    assert near.expected_s == pytest.approx(8 * 0.1 + 0.2)  # of the batches that were measured
+    assert near.expected_s == pytest.approx(8 * 0.1 + 0.2)  # for the measured batches
     text = "\n".join(lines([near, far]))
     assert "g: 1.10x of the fastest; expected 1 s, took 1.1 s; sampler=a" in text
     assert "within 10% of the fastest on 1 of 2 graphs" in text
@@ -101,48 +101,48 @@ OTHER = {
 
 
 @pytest.mark.parametrize("key", OTHER)
-def test_rows_of_another_setting_are_none_of_the_advice(key):
+def test_rows_of_another_setting_are_ignored(key):
     rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), key: OTHER[key]}]
-    (found,) = judge(told("g"), rows, LATER)
-    assert not found.ok and found.reason == "1 of 2 choices have no result"
+    (judged,) = judge(advice_for("g"), rows, LATER)
+    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
 
 
-def test_a_row_in_doubt_is_no_result():
+def test_doubtful_row_is_no_result():
     rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), "doubtful": "other programs ran"}]
-    (found,) = judge(told("g"), rows, LATER)
-    assert not found.ok and found.reason == "1 of 2 choices have no result"
+    (judged,) = judge(advice_for("g"), rows, LATER)
+    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
 
 
-def test_a_graph_is_spared_of_five_alone():
+def test_one_failure_is_allowed_among_five_graphs_only():
     rows = [row(g, "a", 1.11 if g == "far" else 1.0) for g in ("g", "far")]
     rows += [row(g, "b", 1.0) for g in ("g", "far")]
-    near, far = judge(told("g", "far"), rows, LATER)
+    near, far = judge(advice_for("g", "far"), rows, LATER)
     assert passed([near] * 4) and passed([near])
     assert not passed([near] * 3 + [far]) and not passed([far]) and not passed([])
 
 
-@pytest.mark.parametrize("lacking", [row("g", "b", None), row("g", "b", 1.0, "incorrect")])
-def test_a_choice_without_a_result_is_no_victory(lacking):
-    (found,) = judge(told("g"), [row("g", "a", 1.0), lacking], LATER)
-    assert not found.ok and found.reason == "1 of 2 choices have no result"
-    assert "g: not judged: 1 of 2 choices" in lines([found])[0]
+@pytest.mark.parametrize("incomplete", [row("g", "b", None), row("g", "b", 1.0, "incorrect")])
+def test_missing_result_fails_a_graph(incomplete):
+    (judged,) = judge(advice_for("g"), [row("g", "a", 1.0), incomplete], LATER)
+    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
+    assert "g: not judged: 1 of 2 choices" in lines([judged])[0]
 
 
-def test_more_choices_than_were_allowed():
-    many = told("g")
+def test_too_many_choices_fail_a_graph():
+    many = advice_for("g")
     many["advice"]["g"]["ranking"] = [choice(f"s{n}") for n in range(25)]
     rows = [row("g", f"s{n}", 1.0) for n in range(25)]
-    (found,) = judge(many, rows, LATER)
-    assert not found.ok and found.reason == "25 choices, more than 24"
+    (judged,) = judge(many, rows, LATER)
+    assert not judged.ok and judged.reason == "25 choices, more than 24"
 
 
-def test_a_run_from_before_the_advice():
+def test_run_before_the_advice_is_refused():
     with pytest.raises(UsageError, match="began before the advice was written down"):
-        judge(told("g"), [], "20251231T235959Z")
+        judge(advice_for("g"), [], "20251231T235959Z")
 
 
-def test_a_store_over_a_cache_is_another_choice():
-    advice = told("g")
+def test_store_over_a_cache_is_another_choice():
+    advice = advice_for("g")
     advice["advice"]["g"]["ranking"] = [
         choice("a", features="window"),
         choice("a", features="window", **{"features.table": "cache"}),
@@ -151,18 +151,18 @@ def test_a_store_over_a_cache_is_another_choice():
         row("g", "a", 3.0, features="window", table={"name": "cache", "ratio": 0.1}),
         row("g", "a", 2.0, features="window", table={"name": "uva"}),
     ]
-    (found,) = judge(advice, rows, LATER)
-    assert (found.advised_over, found.fastest_over) == (2.0, 2.0)
+    (judged,) = judge(advice, rows, LATER)
+    assert (judged.advised_over, judged.fastest_over) == (2.0, 2.0)
 
 
-def test_what_was_written_is_not_written_again(tmp_path):
+def test_existing_advice_is_not_overwritten(tmp_path):
     path = tmp_path / "advice.json"
     path.write_text("{}")
     with pytest.raises(UsageError, match="is there already"):
         held_out.write("cpu", path)
 
 
-def test_words_that_are_none():
+def test_invalid_commands_are_refused():
     with pytest.raises(UsageError, match="give write PROFILE FILE, or judge FILE RUN"):
         main(["guess"])
 
@@ -170,7 +170,7 @@ def test_words_that_are_none():
 @pytest.mark.parametrize(
     "text", [None, '{"written": "2026', "[]", '{"written": ""}', '{"written": "", "advice": {}}']
 )
-def test_a_file_that_holds_no_advice(tmp_path, text, monkeypatch):
+def test_invalid_advice_file_is_refused(tmp_path, text, monkeypatch):
     from gnnbench.schema import reader
 
     monkeypatch.setattr(
@@ -185,15 +185,15 @@ def test_a_file_that_holds_no_advice(tmp_path, text, monkeypatch):
         main(["judge", str(path), str(tmp_path)])
 
 
-def test_a_profile_is_written_down(tmp_path, monkeypatch):
-    """Of one small graph, by the command itself."""
+def test_write_command_writes_the_advice_of_a_profile(tmp_path, monkeypatch):
+    """Runs the command for one small graph."""
     from gnnbench.contrib.advisor.advice import Setting
 
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     small = Setting("products~twin@0.005", batch_size=200, fanouts=(4, 3), device="cpu")
     monkeypatch.setattr(held_out, "settings", lambda profile: [small])
     assert main(["write", "cpu", str(tmp_path / "advice.json")]) == 0
-    found = json.loads((tmp_path / "advice.json").read_text())
-    assert found["profile"] == "cpu" and len(found["written"]) == len(LATER)
-    (advice,) = found["advice"].values()
+    written = json.loads((tmp_path / "advice.json").read_text())
+    assert written["profile"] == "cpu" and len(written["written"]) == len(LATER)
+    (advice,) = written["advice"].values()
     assert len(advice["ranking"]) == 24 and advice["setting"]["batch_size"] == 200

@@ -1,4 +1,4 @@
-"""The model's sums and choices on facts and rates made by hand."""
+"""Estimates and choices of the cost model, with facts and rates written by hand."""
 
 from dataclasses import replace
 
@@ -13,8 +13,8 @@ MS = 1e-3
 
 
 def fetching(store, facts=FACTS, rates=RATES):
-    found = terms(Choice("fused-map", store, "serial"), facts, rates)
-    return sum(t.seconds for t in found if t.phase == "memory_io")
+    costs = terms(Choice("fused-map", store, "serial"), facts, rates)
+    return sum(t.seconds for t in costs if t.phase == "memory_io")
 
 
 @pytest.mark.parametrize(
@@ -23,56 +23,56 @@ def fetching(store, facts=FACTS, rates=RATES):
         (Store("host"), 1.0),
         (Store("uva"), 1.0),
         (Store("gpu"), 0.15),
-        # hits read and written there, the rest fetched, two words an id
+        # hits read and written on the device, misses fetched, two words per id
         (Store("cache", policy="degree"), 0.6 * 0.15 + 0.4 * 1.0 + 0.02),
         (Store("cache", policy="presc#1"), 0.8 * 0.15 + 0.2 * 1.0 + 0.02),
         (Store("match"), 0.4 * 0.15 + 0.6 * 1.0 + 0.03),
-        # and 1000 ids put in order at 10 M a second
+        # plus ordering of 1000 ids at 10 M/s
         (Store("match", "greedy"), 0.5 * 0.15 + 0.5 * 1.0 + 0.03 + 0.1),
-        # a quarter fetched as a union, all copied out of it
+        # a quarter fetched as a union, all rows copied from it
         (Store("window"), 0.25 * 0.5 + 0.15 + 0.03),
-        # of that quarter half is cached; its ids are looked up in the cache, too
+        # half of that quarter is cached, with additional cache lookups
         (Store("window", policy="presc#1"), 0.125 * 0.5 + (1 + 0.125) * 0.15 + 0.03 + 0.005),
     ],
 )
-def test_rows_by_every_store(store, expected_ms):
+def test_memory_io_time_of_every_store(store, expected_ms):
     assert fetching(store, CACHED) == pytest.approx(expected_ms * MS)
 
 
-def test_a_serial_epoch_is_the_sum_of_its_phases():
-    found = estimate(Choice("fused-map", Store("host"), "serial"), FACTS, RATES, "cpu", 0, 2)
-    assert found.phases == pytest.approx({"sample": MS, "memory_io": MS, "compute": 2 * MS})
-    assert found.batch_s == pytest.approx(4 * MS) and found.first_s == 0
-    assert found.epoch_s == pytest.approx(40 * MS)
+def test_serial_epoch_is_the_sum_of_its_phases():
+    resolved = estimate(Choice("fused-map", Store("host"), "serial"), FACTS, RATES, "cpu", 0, 2)
+    assert resolved.phases == pytest.approx({"sample": MS, "memory_io": MS, "compute": 2 * MS})
+    assert resolved.batch_s == pytest.approx(4 * MS) and resolved.first_s == 0
+    assert resolved.epoch_s == pytest.approx(40 * MS)
 
 
-def test_on_a_gpu_what_holds_the_same_resource_adds_up():
-    """Sampling and training hold the multiprocessors, rows the link: 3 ms beside 1 ms."""
+def test_gpu_phases_on_the_same_resource_are_added():
+    """Sampling and training use the multiprocessors for 3 ms, rows the link for 1 ms."""
     how = Choice("fused-map", Store("uva"), "prefetch")
-    found = estimate(how, FACTS, RATES, "cuda")
-    assert found.batch_s == pytest.approx(3 * MS) and found.first_s == pytest.approx(MS)
-    assert found.epoch_s == pytest.approx((10 * 3 + 1) * MS)
+    resolved = estimate(how, FACTS, RATES, "cuda")
+    assert resolved.batch_s == pytest.approx(3 * MS) and resolved.first_s == pytest.approx(MS)
+    assert resolved.epoch_s == pytest.approx((10 * 3 + 1) * MS)
     slow = estimate(how, FACTS, replace(RATES, fetch=1e7), "cuda")  # 10 ms of rows
     assert slow.batch_s == pytest.approx(10 * MS) and slow.first_s == pytest.approx(3 * MS)
-    # rows that cross no link hold the multiprocessors as the rest does
-    here = estimate(Choice("fused-map", Store("gpu"), "prefetch"), FACTS, RATES, "cuda")
-    assert here.batch_s == pytest.approx(3.15 * MS) and here.first_s == pytest.approx(0)
+    # rows on the device use the multiprocessors as well
+    on_device = estimate(Choice("fused-map", Store("gpu"), "prefetch"), FACTS, RATES, "cuda")
+    assert on_device.batch_s == pytest.approx(3.15 * MS) and on_device.first_s == pytest.approx(0)
 
 
-def test_on_a_cpu_phases_share_the_cores():
+def test_cpu_phases_share_the_cores():
     how = Choice("fused-map", Store("host"), "prefetch")
     assert estimate(how, FACTS, RATES, "cpu", 0, 4).batch_s == pytest.approx(4 * MS)
     half = estimate(how, FACTS, RATES, "cpu", 2, 4)  # of 4 cores: half of the sum, the longest
     assert half.batch_s == pytest.approx(2 * MS) and half.first_s == pytest.approx(2 * MS)
 
 
-def test_what_is_compared():
+def test_choices_by_device_and_cache_ratio():
     on_cpu, on_gpu = choices(FACTS, "cpu"), choices(CACHED, "cuda")
     assert len(on_cpu) == len(set(on_cpu)) == 24
     assert len(on_gpu) == len(set(on_gpu)) == 24
     assert not any(c.store.policy for c in choices(FACTS, "cuda"))
-    whole = choices(replace(FACTS, ratio=1.0), "cuda")
-    assert {c.store.name for c in whole} == {"gpu", "uva", "match", "window"}
+    with_whole_table = choices(replace(FACTS, ratio=1.0), "cuda")
+    assert {c.store.name for c in with_whole_table} == {"gpu", "uva", "match", "window"}
 
 
 def first(facts, rates, device, threads=0, cores=2):
@@ -80,15 +80,15 @@ def first(facts, rates, device, threads=0, cores=2):
     return best.choice
 
 
-def test_the_cores_gather_and_the_plainer_of_equals_is_advised():
-    rates = replace(RATES, there=1e8)  # on a CPU a row here takes what fetching one does
+def test_simpler_choice_is_advised_between_equals_on_a_cpu():
+    rates = replace(RATES, there=1e8)  # on a CPU, reading a row costs as much as fetching it
     assert first(FACTS, rates, "cpu") == Choice("fused-map", Store("host"), "serial")
     assert first(FACTS, rates, "cpu", threads=1) == Choice("fused-map", Store("host"), "prefetch")
     faster = replace(rates, sample={**rates.sample, "fastsample": 6e6})
     assert first(FACTS, faster, "cpu") == Choice("fastsample", Store("host"), "serial")
 
 
-def test_a_slow_link_asks_for_what_saves_most_rows():
+def test_slow_link_favours_the_store_that_loads_fewest_rows():
     slower = replace(RATES, fetch=1e6, fetch_union=1e6)  # the link is the longest of all
     # ms: uva 100; caches 40.1 and 20.1; match 50.2; window 25.2; window over a cache 12.7
     assert first(CACHED, slower, "cuda") == Choice(
@@ -105,7 +105,7 @@ def test_a_slow_link_asks_for_what_saves_most_rows():
     assert first(by_degree, slower, "cuda").store == Store("cache", policy="degree")
 
 
-def test_a_table_that_fits_is_taken_to_the_gpu():
+def test_table_that_fits_is_placed_on_the_gpu():
     link_bound = replace(RATES, fetch=1e7, fetch_union=1e7, step=2000.0)
     facts = replace(FACTS, ratio=1.0)
     assert first(facts, link_bound, "cuda") == Choice("fused-map", Store("gpu"), "prefetch")
@@ -114,16 +114,16 @@ def test_a_table_that_fits_is_taken_to_the_gpu():
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_choice_is_a_recipe(device):
     for choice in choices(CACHED if device == "cuda" else FACTS, device):
-        given = choice.settings(0.1, device)
-        found = find("best").resolved(given, device, Until.COMPUTE)
-        assert not found.unsupported, (choice, found.unsupported)
-        assert found.recipe["sampler"]["name"] == choice.sampler
-        assert found.recipe["schedule"]["name"] == choice.schedule
-        assert found.recipe["order"]["name"] == choice.store.order
-        assert found.recipe["features"]["name"] == choice.store.name
+        settings = choice.settings(0.1, device)
+        resolved = find("best").resolved(settings, device, Until.COMPUTE)
+        assert not resolved.unsupported, (choice, resolved.unsupported)
+        assert resolved.recipe["sampler"]["name"] == choice.sampler
+        assert resolved.recipe["schedule"]["name"] == choice.schedule
+        assert resolved.recipe["order"]["name"] == choice.store.order
+        assert resolved.recipe["features"]["name"] == choice.store.name
 
 
-def test_settings_of_a_cache_are_where_the_cache_is():
+def test_cache_settings_belong_to_the_caching_store():
     cache = Choice("fused-map", Store("cache", policy="degree"), "serial").settings(0.1, "cuda")
     assert cache == {
         "sampler": "fused-map", "features": "cache", "order": "as-drawn", "schedule": "serial",

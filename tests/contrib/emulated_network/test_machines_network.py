@@ -1,4 +1,4 @@
-"""Namespaces that are made, shaped and removed; what cannot be made is told."""
+"""Emulated networks: creation, traffic shaping, removal and errors."""
 
 import os
 import signal
@@ -18,16 +18,16 @@ from gnnbench.core.errors import MissingError, UsageError
 COMMAND = [sys.executable, "-P", "-m", "gnnbench.contrib.emulated_network"]
 
 
-def gone(name=NAME, within=30.0):
-    """Whether a network is gone, or goes, within some seconds."""
-    until = time.monotonic() + within
-    while network.namespaces(name) and time.monotonic() < until:
+def is_removed(name=NAME, within=30.0):
+    """Whether a network is removed within some seconds."""
+    deadline = time.monotonic() + within
+    while network.namespaces(name) and time.monotonic() < deadline:
         time.sleep(0.1)
     return not network.namespaces(name)
 
 
 @needs_root
-def test_a_network_is_made_and_removed_and_nothing_else_is_touched():
+def test_network_is_created_and_removed_without_other_changes():
     before = subprocess.check_output(["ip", "-br", "link"])
     network.make(Network(3, 1.0, name=NAME))
     assert sorted(network.namespaces(NAME)) == [f"{NAME}-{i}" for i in ("1", "2", "3", "switch")]
@@ -47,26 +47,26 @@ def test_a_network_is_made_and_removed_and_nothing_else_is_touched():
 
 @needs_root
 def test_links_are_shaped_both_ways_and_counted():
-    with network.made(Network(2, 0.1, name=NAME)) as there:
+    with network.made(Network(2, 0.1, name=NAME)) as emulated:
         for sender, receiver in ((0, 1), (1, 0)):
-            before = [network.counters(n) for n in there.namespaces]
+            before = [network.counters(n) for n in emulated.namespaces]
             # Never faster than the link; a busy machine may well be slower.
-            assert 0 < link.measured(there, 0.2, sender, receiver) < 0.1
-            after = [network.counters(n) for n in there.namespaces]
+            assert 0 < link.measured(emulated, 0.2, sender, receiver) < 0.1
+            after = [network.counters(n) for n in emulated.namespaces]
             sent = after[sender][0] - before[sender][0]
             received = after[receiver][1] - before[receiver][1]
-            payload = 6 << 20  # 2 MiB ahead and 4 that are timed, of at least 4
+            payload = 6 << 20  # 2 MiB of warm-up and at least 4 MiB timed
             assert payload < sent < 1.1 * payload and payload < received < 1.1 * payload
 
 
 @needs_root
-def test_what_is_half_made_is_removed(monkeypatch):
+def test_partly_created_network_is_removed(monkeypatch):
     shape = network._shape
 
-    def fail(there, namespace, interface):
+    def fail(emulated, namespace, interface):
         if namespace.endswith("-2"):
             raise KeyboardInterrupt
-        shape(there, namespace, interface)
+        shape(emulated, namespace, interface)
 
     monkeypatch.setattr(network, "_shape", fail)
     with pytest.raises(KeyboardInterrupt):
@@ -75,13 +75,13 @@ def test_what_is_half_made_is_removed(monkeypatch):
 
 
 @needs_root
-def test_of_two_makers_of_a_name_the_second_takes_nothing_from_the_first(monkeypatch):
-    """Also where neither saw the other's when it looked."""
-    right = network.namespaces
-    looks = iter([[]])
-    with network.made(Network(2, 1.0, name=NAME)) as there:
-        inside = subprocess.Popen(["ip", "netns", "exec", there.namespaces[0], "sleep", "1000"])
-        monkeypatch.setattr(network, "namespaces", lambda name: next(looks, right(name)))
+def test_second_network_of_a_name_does_not_change_the_first(monkeypatch):
+    """Even if the first check did not see the first network."""
+    original = network.namespaces
+    listings = iter([[]])
+    with network.made(Network(2, 1.0, name=NAME)) as emulated:
+        inside = subprocess.Popen(["ip", "netns", "exec", emulated.namespaces[0], "sleep", "1000"])
+        monkeypatch.setattr(network, "namespaces", lambda name: next(listings, original(name)))
         with pytest.raises(UsageError, match=f"there is a network '{NAME}' of 3 namespaces"):
             network.make(Network(2, 1.0, name=NAME))
         monkeypatch.undo()
@@ -91,19 +91,19 @@ def test_of_two_makers_of_a_name_the_second_takes_nothing_from_the_first(monkeyp
 
 @needs_root
 @pytest.mark.parametrize("after", ["switch", "2"])
-def test_a_maker_that_is_killed_at_once_leaves_nothing(after):
-    """It has made a first namespace, or the last one."""
+def test_killed_make_command_leaves_no_namespaces(after):
+    """It is killed after the first or the last namespace."""
     run = subprocess.Popen([*COMMAND, "make", "--name", NAME], stdout=subprocess.DEVNULL)
-    there, until = Path(f"/run/netns/{NAME}-{after}"), time.monotonic() + 30
-    while not there.exists() and time.monotonic() < until:
+    emulated, deadline = Path(f"/run/netns/{NAME}-{after}"), time.monotonic() + 30
+    while not emulated.exists() and time.monotonic() < deadline:
         pass
     run.kill()
-    assert there.exists() and run.wait(30) == -signal.SIGKILL
-    assert gone()
+    assert emulated.exists() and run.wait(30) == -signal.SIGKILL
+    assert is_removed()
 
 
 @needs_root
-def test_a_delay_that_the_kernel_cannot_make_is_told(monkeypatch):
+def test_delay_without_kernel_support_is_an_error(monkeypatch):
     run = network._run
 
     def without_netem(words):
@@ -119,22 +119,22 @@ def test_a_delay_that_the_kernel_cannot_make_is_told(monkeypatch):
 
 @needs_root
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_run_leaves_nothing(sign):
+def test_signalled_run_leaves_no_processes_and_namespaces(sign):
     run = subprocess.Popen([*COMMAND, "run", "--name", NAME, "--", "sleep", "1000"])
-    until, inside = time.monotonic() + 30, []
-    while len(inside) != 2 and time.monotonic() < until:  # more while they are being started
+    deadline, inside = time.monotonic() + 30, []
+    while len(inside) != 2 and time.monotonic() < deadline:  # temporarily more during start
         time.sleep(0.05)
         inside = [p for i in (1, 2) for p in network.processes(f"{NAME}-{i}")]
     assert len(inside) == 2
     run.send_signal(sign)
     run.wait(30)
-    assert gone()
+    assert is_removed()
     assert not any(map(alive, inside))
 
 
 @needs_root
-def test_a_command_that_fails_ends_all(capfd):
-    begun = time.monotonic()
+def test_failing_command_ends_all_machines(capfd):
+    started = time.monotonic()
     words = [
         "sh",
         "-c",
@@ -148,10 +148,10 @@ def test_a_command_that_fails_ends_all(capfd):
     assert "0 of 3 at 10.99.0.1" in done.stdout
     assert done.stderr.startswith("gnnbench: machine ")
     assert done.stderr.endswith(" ended with exit status 3; all others were ended\n")
-    assert time.monotonic() - begun < 60 and gone()
+    assert time.monotonic() - started < 60 and is_removed()
 
 
-def test_only_root_makes_networks(monkeypatch):
+def test_networks_need_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(network.shutil, "which", lambda tool: f"/sbin/{tool}")
     for what in (lambda: network.make(Network(2, 1.0, name=NAME)), lambda: network.remove(NAME)):
@@ -162,7 +162,7 @@ def test_only_root_makes_networks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"machines": 0}, "machines must be 1 to 250, not 0"),
         ({"rate": 0.0}, "rate must be 0.001 to 1000 Gbit/s, not 0"),
@@ -170,6 +170,6 @@ def test_only_root_makes_networks(monkeypatch):
         ({"name": "a b"}, "'a b' is no name of a network"),
     ],
 )
-def test_wrong_numbers_are_told(wrong, told):
-    with pytest.raises(UsageError, match=told):
+def test_invalid_networks_are_refused(wrong, message):
+    with pytest.raises(UsageError, match=message):
         Network(**{"machines": 2, "rate": 1.0, **wrong})

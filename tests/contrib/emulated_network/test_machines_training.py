@@ -1,4 +1,4 @@
-"""Ranks on emulated machines: they train, one that is killed ends all, the peer runs beside."""
+"""Training on emulated machines: torchrun, killed ranks, and comparison with DistDGL."""
 
 import json
 import os
@@ -30,14 +30,14 @@ TRAIN += ["--modes", "vanilla,hybrid", "--fanouts", "3,2", "--batch-size", "64",
 
 @pytest.fixture(autouse=True)
 def store(tmp_path_factory, monkeypatch):
-    """A store of these tests' own."""
+    """A dataset store for these tests."""
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path_factory.getbasetemp() / "machines"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "100")
 
 
 @needs_root
-def test_two_ranks_of_torchrun_train_on_two_machines():
+def test_torchrun_trains_on_two_machines():
     start = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "{machines}"]
     start += ["--node-rank", "{rank}", "--master-addr", "{first}", "--master-port", "29500"]
     done = subprocess.run(
@@ -52,21 +52,21 @@ def test_two_ranks_of_torchrun_train_on_two_machines():
 
 
 @needs_root
-def test_a_killed_rank_ends_all_and_leaves_no_namespace():
+def test_killed_rank_ends_all_and_leaves_no_namespace():
     words = [*RUN, "--", sys.executable, *TRAIN, "--epochs", "100000"]
     run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    # They train once bytes flow.
-    while time.monotonic() < until:
+    deadline = time.monotonic() + 60
+    # Training has started once bytes are sent.
+    while time.monotonic() < deadline:
         if len(network.namespaces(NAME)) == 3 and network.counters(f"{NAME}-2")[0] > 300_000:
             break
         time.sleep(0.2)
     (rank,) = network.processes(f"{NAME}-2")
     others = network.processes(f"{NAME}-1")
-    begun = time.monotonic()
+    started = time.monotonic()
     os.kill(rank, signal.SIGKILL)
     _, error = run.communicate(timeout=60)
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - started < 60
     assert run.returncode == 3
     assert "all others were ended" in error
     assert network.namespaces(NAME) == []
@@ -75,7 +75,7 @@ def test_a_killed_rank_ends_all_and_leaves_no_namespace():
 
 @needs_root
 @pytest.mark.skipif(bool(dgl_missing()), reason="DGL is not installed")
-def test_the_comparison_has_all_systems_with_equal_losses_and_bytes_on_links(tmp_path):
+def test_comparison_of_all_systems_has_equal_losses_and_link_bytes(tmp_path):
     out = tmp_path / "run"
     what = Comparison(
         dataset="ogbn_arxiv~twin@0.01", machines=(2,), rates=(1.0,), lives=1, fanouts=(3, 2),
@@ -91,7 +91,7 @@ def test_the_comparison_has_all_systems_with_equal_losses_and_bytes_on_links(tmp
     for row in setting.rows:
         assert row["steps"] == (1 if row["warmup"] else 2) and row["seeds"] == 128 * row["steps"]
         own = sum(row[name] or 0 for name in ("sample_bytes", "features_bytes", "size_bytes"))
-        # What a program counts is on the link, and headers, gradients and barriers besides.
+        # The link also carries headers, gradients and barriers.
         assert own < row["link_sent_bytes"]
     record = json.loads((out / "run.json").read_text())
     assert record["finished"] and set(record["distdgl_partitions"]) == {"2"}
@@ -102,13 +102,13 @@ def test_the_comparison_has_all_systems_with_equal_losses_and_bytes_on_links(tmp
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"machines": (1,)}, "two machines or more"),
         ({"lives": 0}, "lives and epochs must be 1 or more"),
         ({"peer": False}, "without it take another, metis"),
     ],
 )
-def test_wrong_comparisons_are_told(wrong, told):
-    with pytest.raises(UsageError, match=told):
+def test_invalid_comparisons_are_refused(wrong, message):
+    with pytest.raises(UsageError, match=message):
         Comparison(**wrong)
