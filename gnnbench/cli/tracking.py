@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gnnbench.cli import completing
 from gnnbench.cli.formats import FORMAT, print_document, print_tables
 from gnnbench.core.console import print_json, print_part, room, say
+from gnnbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gnnbench.analysis.track import Track
 
 
 def track(
@@ -35,16 +39,12 @@ def track(
     overlap. Versions of packages may differ; the table shows which did. A ratio of other work, of
     another reference or on another GPU model starts anew.
     """
-    from gnnbench.analysis import plots, run_names
+    from gnnbench.analysis import run_names
     from gnnbench.analysis import track as tracking
-    from gnnbench.analysis.plots import track as drawing
-    from gnnbench.core.files import ensure_folder
     from gnnbench.schema import reader
 
     tracked = tracking.track(map(reader.read, run_names.find_all(runs, out)))
-    stem = figure or out / "track"
-    ensure_folder(stem.parent)
-    paths = plots.save(drawing.figure(tracked), stem)
+    paths = _draw(tracked, out / "track" if figure is None else figure)
     if format == "json":
         print_json({**asdict(tracked), "figures": [str(path) for path in paths]})
     elif format == "csv":
@@ -62,3 +62,21 @@ def track(
     else:
         for table in tracking.tables(tracked):
             print_document(table.title, table, format)
+
+
+def _draw(tracked: Track, path: Path) -> list[Path]:
+    """Draw to files of this name. Raises ``UsageError`` if they cannot be written."""
+    from gnnbench.analysis import plots
+    from gnnbench.analysis.plots import track as drawing
+    from gnnbench.core.files import ensure_folder
+
+    if not path.name:
+        raise UsageError(f"--figure '{path}' names no file; give one such as trend.svg")
+    ensure_folder(path.parent)
+    try:
+        return plots.save(drawing.figure(tracked), path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the figure '{path}' ({(error.strerror or '').lower()}); give another"
+            " file with --figure"
+        ) from None

@@ -172,6 +172,14 @@ def test_the_command_prints_every_format_and_draws(tmp_path, said):
         and rows[0]["versions"] == "dgl 1.1, torch 2.1"
     )
     assert "| 2026-01-02 12:00 |" in said("track", "history", "--format", "markdown")[1]
+    for name, words in (
+        ("", "names no file"),
+        ("/dev/null/a", "cannot write"),
+        ("taken.png", "cannot write"),
+    ):
+        (tmp_path / "taken.png").mkdir(exist_ok=True)
+        code, out, err = said("track", "history", "--figure", name)
+        assert (code, out) == (2, "") and words in err
     code, out, err = said("track", "history/run-1")
     assert (code, out) == (2, "") and "only one run" in err
 
