@@ -39,6 +39,9 @@ def verdicts(
         ),
     ] = None,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a report to this file: one page of HTML.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Judge the papers' claims by the results of runs.
@@ -55,6 +58,11 @@ def verdicts(
 
     claims = choose(chosen("--paper", paper))
     judged = judge(claims, open_runs(folders or [Path("results")], _note))
+    if html is not None:
+        from gnnbench.reproduction import page
+
+        page.write(html, "", judged)
+        _note(f"wrote '{html}'")
     if format == "json":
         print_json(text.to_json(judged))
     elif format == "csv":
@@ -116,7 +124,8 @@ def reproduce(
                 EXIT_INTERRUPTED,
             ) from None
     judged = judge(selected, open_runs([out], _note))
-    path = page.write(out, profile, judged, steps)
+    path = out / page.NAME
+    page.write(path, profile, judged, steps)
     say(text.count(judged))
     for step in steps:
         if step.failed:

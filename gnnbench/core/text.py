@@ -1,12 +1,12 @@
 """Make text safe to show, whatever file or program it comes from: one function for each output.
 
-Terminals act on control characters, Markdown and HTML on tags, LaTeX on its special characters,
+Terminals act on control characters, Markdown on tags, LaTeX on its special characters,
 spreadsheets on formulas, matplotlib on ``$``. All functions first make the text printable.
 """
 
 from __future__ import annotations
 
-import html as _html
+import html
 import re
 import unicodedata
 from typing import TypeVar
@@ -64,16 +64,11 @@ def _escape(sign: str) -> str:
     return _SHORT.get(sign, short if code < 0x10000 else f"\\U{code:08x}")
 
 
-def html(text: str) -> str:
-    """For the content or a quoted attribute of an HTML element."""
-    return _html.escape(printable(text))
-
-
 def markdown(text: str) -> str:
     """For a part of a line or a cell of a table; ``Code`` becomes a span of code."""
     if isinstance(text, Code):
         return code(text).replace("|", "\\|")
-    shown = _html.escape(printable(text.replace("\n", " ")), quote=False)
+    shown = html.escape(printable(text.replace("\n", " ")), quote=False)
     return _MARKDOWN.sub(lambda match: f"\\{match[0]}", shown)
 
 

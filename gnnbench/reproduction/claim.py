@@ -241,11 +241,15 @@ class HardwareRates(_Strict):
 class Paper(_Strict):
     """The file of a paper.
 
-    ``assertions`` are the ids, without the paper, of all its assertions. ``exempt`` has the reason
-    for each that has no claim.
+    ``name`` is the system's. ``headlines`` are the ids, without the paper, of the claims of its
+    abstract. ``assertions`` are the ids of all its assertions, and ``exempt`` has the reason for
+    each that has no claim. ``entries`` says what each table or figure shows.
     """
 
+    name: str = ""
     title: str
+    headlines: list[str] = []
+    entries: dict[str, str] = {}
     assertions: list[str] = []
     exempt: dict[str, str] = {}
     rates: HardwareRates | None = None

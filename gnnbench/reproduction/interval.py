@@ -9,6 +9,10 @@ from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
 from gnnbench.statistics.estimates import Estimate
 from gnnbench.statistics.stopping_rule import Rule
 
+OUTSIDE = "outside the claimed range"
+OTHER_SIZE = "the order agrees, the size does not"
+ON_A_BOUND = "the interval contains a bound of the claimed range"
+
 
 def judge_interval(
     estimate: Estimate,
@@ -29,10 +33,10 @@ def judge_interval(
         return HOLDS, ""
     if _is_outside(estimate, expected, is_time):
         if shape is None or _is_outside(estimate, shape, is_time):
-            return REFUTED, "outside the claimed range"
+            return REFUTED, OUTSIDE
         if _is_within(estimate, shape, is_time):
-            return SHAPE, "the order agrees, the size does not"
-    return UNCLEAR, "the interval contains a bound of the claimed range"
+            return SHAPE, OTHER_SIZE
+    return UNCLEAR, ON_A_BOUND
 
 
 def _is_within(estimate: Estimate, bounds: Bounds, is_time: bool) -> bool:

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 import sys
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -48,29 +47,6 @@ def test_printable_text_is_one_line_and_can_be_encoded(given_text):
     assert all(sign.isprintable() or sign.isspace() for sign in shown)
     assert len(shown.splitlines()) <= 1
     assert text.printable(shown) == shown
-
-
-class Tags(HTMLParser):
-    """Collects what is no text."""
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.tags, self.text = [], ""
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, attrs))
-
-    def handle_data(self, data):
-        self.text += data
-
-
-@given(TEXTS)
-def test_html_is_text_alone(given_text):
-    parser = Tags()
-    parser.feed(f'<p title="{text.html(given_text)}">{text.html(given_text)}</p>')
-    parser.close()
-    assert parser.tags == [("p", [("title", text.printable(given_text))])]
-    assert parser.text == text.printable(given_text)
 
 
 @given(TEXTS)

@@ -48,6 +48,15 @@ def test_unreadable_run_is_skipped_with_a_message(said, results):
     assert line.startswith("gnnbench: skipped ") and "run-2" in line
 
 
+def test_verdicts_writes_a_report(said, results, tmp_path):
+    path = tmp_path / "a folder" / "report.html"
+    code, out, err = said("verdicts", "--paper", "gnnlab/fig11b", "--html", str(path))
+    assert code == 0 and "5 claims" in out and f"wrote '{path}'" in err
+    assert "gnnlab/fig11b.a3" in path.read_text()
+    code, _, err = said("verdicts", "--html", str(tmp_path))
+    assert code == 2 and "is a folder; name a file" in err
+
+
 def test_file_instead_of_a_folder_is_refused(said, results):
     code, _, err = said("verdicts", str(results / "cells.csv"))
     assert code == 2 and "is a file; give the folder of a run" in err

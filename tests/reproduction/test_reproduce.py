@@ -83,7 +83,7 @@ def test_run_goes_from_plan_to_page_and_is_not_repeated(tiny, tmp_path):
     assert judged.verdict == "holds"
     # Rows of 480 bytes: the address model gives a ratio between 7.1 / 5.3 and 8 / 5.
     assert 1.2 < judged.findings[0].estimate.value < 1.6
-    text = page.write(out, "tiny", [judged], [done]).read_text()
+    text = page.html(out, "tiny", [judged], [done])
     assert "finished" in text and statement.id in text and "data:image/svg+xml" in text
 
     record = json.loads((done.folder / "run.json").read_text())
