@@ -19,7 +19,6 @@ from gnnbench.reproduction.interval_drawing import slug
 from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.page_view import (
     Sources,
-    file_link,
     paper_views,
     run_views,
     verdict_counts,
@@ -60,7 +59,6 @@ def html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["file_link"] = file_link
     sources = Sources(verdicts)
     runs = run_views(folder, verdicts, sources)
     days = [run.date for run in runs if run.date]

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -310,8 +309,3 @@ def _is_of(finding: Finding, key: str) -> bool:
     graph, _, model = key.partition(" ")
     row = finding.rows[0] if finding.rows else {}
     return graph_of(str(row.get("dataset", ""))) == graph and model in ("", row.get("model"))
-
-
-def file_link(path: str) -> str:
-    """A relative path as the target of a link."""
-    return quote(path)

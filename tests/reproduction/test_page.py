@@ -123,6 +123,7 @@ def test_card_has_the_headline_claims_of_the_paper(written):
     cards = re.findall(r'<section class="card".*?</section>', text, re.DOTALL)
     links = [re.findall(r'href="#([a-z0-9-]+)">it hits', card) for card in cards]
     assert links == [["gnnlab-abs3"], []]
+    assert "on a twin of papers100m" in cards[0] and "needs" not in cards[0]
     assert [re.findall(r"flex-grow:(\d)", card) for card in cards] == [["1"] * 4, ["1"]]
     assert 'aria-label="4 claims: 1 holds, 1 holds in shape, 1 refuted, 1 not measured"' in cards[0]
 
