@@ -1,4 +1,4 @@
-"""What the papers' ablations switch is one field of a recipe; systems are what their papers say."""
+"""Each technique of the papers' ablations is one field of a recipe."""
 
 import pytest
 from compose import make, run
@@ -11,9 +11,9 @@ from gnnbench.systems.runtime.recipe import from_plain
 
 ALL = {name: registry.load("system", name) for name in registry.OURS["system"]}
 NAIVE = {"sampler": "hop-by-hop", "aggregate": "csr", "order": "as-drawn", "features": "uva"}
-# Each step switches one technique on: of FastGL, Fig. 3, 10b (Reorder) and 15.
+# Each step adds one technique: FastGL, Fig. 3, 10b (Reorder) and 15.
 FASTGL = ["features", "order", "aggregate", "sampler"]
-# GNNLab, Table 1: by what is switched off.
+# GNNLab, Table 1: by the enabled techniques.
 TSOTA = {
     "neither": {"sampler.topology": "cpu", "features": "uva"},
     "cache": {"sampler.topology": "cpu"},
@@ -23,33 +23,33 @@ TSOTA = {
 
 
 def plain(name, settings, device="cuda"):
-    """The stages of a cell of a system as it is changed."""
+    """The stages of a cell of a system with changed settings."""
     return ALL[name].changed(settings).resolved(device).plain()
 
 
 def differing(a, b):
-    """Stages that differ, and fields of those that are the same stage."""
-    found = set()
+    """Kinds with different stages, and different fields of equal stages."""
+    paths = set()
     for kind in a:
         if a[kind]["name"] != b[kind]["name"]:
-            found.add(kind)
+            paths.add(kind)
             continue
         one, other = flat({kind: a[kind]}), flat({kind: b[kind]})
-        found |= {path for path in one if one[path] != other[path]}
-    return found
+        paths |= {path for path in one if one[path] != other[path]}
+    return paths
 
 
 def without_dtype(stages):
     return {kind: value for kind, value in stages.items() if kind != "dtype"}
 
 
-def test_fastgl_is_its_paper_s_techniques_over_dgls_method():
+def test_fastgl_adds_its_papers_techniques_to_the_baseline():
     naive = plain("fastgl", NAIVE)
     assert naive == plain("baseline", {"features": "uva"})
-    kept, steps = dict(NAIVE), [naive]
+    settings, steps = dict(NAIVE), [naive]
     for stage in FASTGL:
-        del kept[stage]
-        steps.append(plain("fastgl", kept))
+        del settings[stage]
+        steps.append(plain("fastgl", settings))
         assert differing(*map(without_dtype, steps[-2:])) == {stage}
     assert steps[-1] == plain("fastgl", {})
     names = {kind: value["name"] for kind, value in without_dtype(steps[-1]).items()}
@@ -61,19 +61,19 @@ def test_fastgl_is_its_paper_s_techniques_over_dgls_method():
     for device, pick in (
         ("cuda", "reservoir"),
         ("cpu", "floyd"),
-    ):  # DGL's, so the map alone differs
+    ):  # as DGL, so that only the id map differs
         picks = {plain(name, {}, device)["sampler"]["pick"] for name in ("fastgl", "baseline")}
         assert picks == {pick}
 
 
 def test_fastgl_has_prefetch_and_a_cache_as_settings():
-    found = plain("fastgl", {"schedule": "prefetch", "features.table": "cache"})
-    assert found["schedule"]["name"] == "prefetch"
-    assert found["features"]["table"]["name"] == "cache"
+    stages = plain("fastgl", {"schedule": "prefetch", "features.table": "cache"})
+    assert stages["schedule"]["name"] == "prefetch"
+    assert stages["features"]["table"]["name"] == "cache"
     assert plain("fastgl", {"aggregate.x": 4})["aggregate"]["x"] == 4
 
 
-def test_tsota_is_the_table_s_switches():
+def test_tsota_has_the_switches_of_the_table():
     cells = {name: without_dtype(plain("tsota", given)) for name, given in TSOTA.items()}
     cache, sampling = {"features"}, {"sampler.topology"}
     for one, other, switched in (
@@ -83,7 +83,7 @@ def test_tsota_is_the_table_s_switches():
         assert differing(cells[one], cells[other]) == switched
 
 
-def test_gnnlab_is_tsota_in_turns_over_another_cache():
+def test_gnnlab_is_tsota_with_another_schedule_and_cache_policy():
     ours, other = (without_dtype(plain(name, {})) for name in ("gnnlab", "tsota"))
     assert differing(ours, other) == {"schedule", "features.policy"}
     assert plain("gnnlab", {"schedule": "serial", "features.policy": "degree"}) == plain(
@@ -92,12 +92,12 @@ def test_gnnlab_is_tsota_in_turns_over_another_cache():
     assert ours["features"]["policy"] == "presc#1" and ours["schedule"]["stored"] == "host"
 
 
-def test_pagraph_samples_on_the_host_and_caches_as_tsota():
+def test_pagraph_samples_on_the_host_with_tsotas_cache():
     assert plain("pagraph", {})["sampler"]["topology"] == "cpu"
     assert plain("pagraph", {})["features"] == plain("tsota", {})["features"]
 
 
-def test_gnnadvisor_is_the_baseline_but_for_its_sums():
+def test_gnnadvisor_differs_from_the_baseline_in_its_aggregation():
     pair = [without_dtype(plain(name, {})) for name in ("gnnadvisor", "baseline")]
     assert differing(*pair) == {"aggregate"}
 
@@ -113,7 +113,7 @@ NEW = ["best", "fastgl", "gnnadvisor", "gnnlab", "pagraph", "tsota"]
 
 @pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
 @pytest.mark.parametrize("name", NEW)
-def test_it_passes_the_gate_and_runs_as_any_other(name, until, small_graph, one_thread):
+def test_ablation_system_passes_the_gate_and_runs(name, until, small_graph, one_thread):
     system = make(small_graph, name, until=until, batch_size=20, fanouts=(3, 2))
     gate = system.check()
     assert gate.ok and gate.verified, gate.reason
@@ -126,19 +126,19 @@ def test_it_passes_the_gate_and_runs_as_any_other(name, until, small_graph, one_
     system.close()
 
 
-def test_all_lose_alike_on_one_pick(small_graph, one_thread):
-    """The same edges, the same rows, the same weights: sums alone are rounded otherwise."""
+def test_ablation_systems_have_equal_losses_with_one_pick(small_graph, one_thread):
+    """Edges, rows and weights are equal; only rounding of sums differs."""
     losses = {}
     for name in ("baseline", *NEW):
         system = make(small_graph, name, {"sampler.pick": "floyd", "order": "as-drawn"})
         losses[name] = [run(system, epoch).loss for epoch in range(3)]
         system.close()
-    for found in losses.values():
-        assert found == pytest.approx(losses["baseline"], rel=1e-4)
+    for system_losses in losses.values():
+        assert system_losses == pytest.approx(losses["baseline"], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_its_cell_is_what_a_worker_builds(name):
+def test_worker_builds_the_recipe_of_a_cell(name):
     for device in ("cpu", "cuda"):
         stages = plain(name, {}, device)
         assert from_plain(name, stages, ALL[name]).plain() == stages

@@ -1,4 +1,4 @@
-"""GraphBolt as a system, where a DGL with its library for this torch is installed."""
+"""The system ``graphbolt``; most tests need a DGL with GraphBolt for this torch."""
 
 from dataclasses import replace
 
@@ -17,14 +17,14 @@ needs_graphbolt = pytest.mark.skipif(
 )
 
 
-def test_without_its_library_it_says_what_to_install():
+def test_missing_library_has_an_installation_hint():
     missing = find("graphbolt").missing("cpu", Until.SAMPLE)
     assert missing == graphbolt_missing("cpu")
     if missing is not None:
         assert missing.reason and missing.fix
 
 
-def test_where_it_has_graph_and_features():
+def test_placement_of_graph_and_features():
     recipe = registry.load("system", "graphbolt")
     on_gpu, on_cpu = recipe.resolved("cuda"), recipe.resolved("cpu")
     assert (on_gpu.sampler.topology, on_cpu.sampler.topology) == ("gpu", "cpu")
@@ -36,7 +36,7 @@ def test_where_it_has_graph_and_features():
 @needs_graphbolt
 @pytest.mark.parametrize("id_type", [torch.int32, torch.int64])
 @pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
-def test_it_passes_the_gate_and_runs(until, id_type, small_graph, one_thread):
+def test_graphbolt_passes_the_gate_and_runs(until, id_type, small_graph, one_thread):
     graph = replace(small_graph, indices=small_graph.indices.to(id_type))
     system = make(graph, "graphbolt", until=until, batch_size=20)
     gate = system.check()
@@ -54,22 +54,22 @@ def test_it_passes_the_gate_and_runs(until, id_type, small_graph, one_thread):
 
 
 @needs_graphbolt
-def test_all_neighbours_are_the_baselines(small_graph, one_thread):
-    """The same edges whoever draws: losses are those of ours."""
-    found = []
+def test_graphbolt_with_all_neighbours_equals_the_baseline(small_graph, one_thread):
+    """The edges are equal, so losses are equal."""
+    results = []
     for name in ("baseline", "graphbolt"):
         system = make(small_graph, name, batch_size=20, fanouts=(-1, -1))
         reports = [run(system, epoch) for epoch in range(3)]
         assert all(r.ok for r in reports), [r.reason for r in reports]
-        found.append([(r.sampled_edges, r.unique_nodes, r.loss) for r in reports])
-    for ours, theirs in zip(*found, strict=True):
+        results.append([(r.sampled_edges, r.unique_nodes, r.loss) for r in reports])
+    for ours, theirs in zip(*results, strict=True):
         assert theirs == pytest.approx(ours, rel=1e-4)
 
 
 @needs_graphbolt
 @pytest.mark.parametrize("mix", ["sampler=fused-map", "features=host", "aggregate=csr",
                                  "schedule=prefetch"])  # fmt: skip
-def test_its_stages_beside_ours(mix, small_graph, one_thread):
+def test_graphbolt_stages_work_with_built_in_stages(mix, small_graph, one_thread):
     system = make(small_graph, "graphbolt", dict([mix.split("=")]), batch_size=20)
     assert system.check().ok
     assert run(system).ok

@@ -1,4 +1,4 @@
-"""Somebody else's stages and systems of every kind, installed or named, listed and run as ours."""
+"""Third-party stages and systems, installed or named by variables, are listed and run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_modules(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A distribution where only this test's processes look, as pip leaves it."""
+    """An installed distribution that only this test's processes see."""
     site = tmp_path_factory.mktemp("installed") / "site"
     write_modules(site)
     info = site / "stranger-1.0.dist-info"
@@ -54,14 +54,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def loose(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The modules alone, to be named by environment variables."""
+    """The modules only, to be named by environment variables."""
     folder = tmp_path_factory.mktemp("loose") / "modules"
     write_modules(folder)
     return folder
 
 
-def forget() -> None:
-    """What was found, and what was imported of theirs."""
+def clear_caches() -> None:
+    """Clear registry caches and unload the third-party modules."""
     for cached in (registry._installed, registry.entries, available.availability):
         cached.cache_clear()
     for module in ("stranger_gnn", "broken_gnn"):
@@ -70,7 +70,7 @@ def forget() -> None:
 
 @pytest.fixture
 def gnnbench(said, monkeypatch, tmp_path):
-    """A command in a process that looks in a folder, too, and so do those that it starts."""
+    """Runs a command with a folder on the path of this process and its children."""
 
     def call(site: Path, *words: str, **variables: str) -> tuple[int, str, str]:
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(ROOT)]))
@@ -78,16 +78,16 @@ def gnnbench(said, monkeypatch, tmp_path):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         monkeypatch.syspath_prepend(str(site))
-        forget()
+        clear_caches()
         return said(*words)
 
     yield call
     monkeypatch.undo()
-    forget()
+    clear_caches()
 
 
 @pytest.mark.parametrize("way", ["installed", "named"])
-def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, gnnbench) -> None:
+def test_third_party_systems_are_listed_with_broken_ones(way, installed, loose, gnnbench) -> None:
     site, variables = (installed, {}) if way == "installed" else (loose, VARIABLES)
     code, out, err = gnnbench(site, "list", "--json", **variables)
     assert (code, err) == (0, "")
@@ -110,13 +110,13 @@ RUN = (
 )  # fmt: skip
 
 
-def test_unknown_where_they_are_not(loose: Path, gnnbench) -> None:
+def test_system_of_a_missing_package_is_unknown(loose: Path, gnnbench) -> None:
     code, _, err = gnnbench(loose, *RUN, "--systems", "thirdparty")
     assert code == 2
     assert "unknown system 'thirdparty'" in err
 
 
-def test_they_run_beside_ours_on_an_imported_graph(installed: Path, gnnbench, tmp_path) -> None:
+def test_third_party_systems_run_on_an_imported_graph(installed: Path, gnnbench, tmp_path) -> None:
     edges = [f"{u}\t{(u * 7 + k * k) % 900}\n" for u in range(900) for k in range(1, 6)]
     (tmp_path / "edges.tsv").write_text("# source\ttarget\n" + "".join(edges))
     words = ("data", "import", "edges.tsv", "--name", "mine", "--symmetric", "--feature-dim", "8")
@@ -127,7 +127,7 @@ def test_they_run_beside_ours_on_an_imported_graph(installed: Path, gnnbench, tm
         installed, *RUN, "--systems", ",".join(systems),
         "-o", "thirdparty.features.rows=32", "-o", "ownloop.size=2",
     )  # fmt: skip
-    assert code == 6, err  # a system that was named is missing
+    assert code == 6, err  # a named system is missing
     assert "Traceback" not in out + err
     rows = {row["system"]: row for row in json.loads(out)["cells"]}
     assert set(rows) == set(systems)
@@ -138,25 +138,25 @@ def test_they_run_beside_ours_on_an_imported_graph(installed: Path, gnnbench, tm
         assert row["epoch_wall_s"] > 0
     assert ours["verified"] is theirs["verified"] is True
     assert own["verified"] is False
-    assert theirs["work_class"] == "identical"  # the epochs of its own lives are others
+    assert theirs["work_class"] == "identical"
     assert broken["status"] == "missing_dep"
     assert "a_package_that_nobody_has" in broken["reason"]
 
 
 @pytest.fixture
 def named(loose, monkeypatch):
-    """In this process: the strangers' modules, named by environment variables."""
+    """Names the third-party modules by environment variables in this process."""
     monkeypatch.syspath_prepend(str(loose))
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
-    forget()
+    clear_caches()
     yield
     monkeypatch.undo()
-    forget()
+    clear_caches()
 
 
 @pytest.mark.usefixtures("one_thread", "named")
-def test_their_stages_pass_our_gate(small_graph):
+def test_third_party_stages_pass_the_gate(small_graph):
     system = make(small_graph, "thirdparty", {"features.rows": 50})
     assert (system.stages.sampler.sampler.depth, system.stages.store._rows) == (2, 50)
     report = system.check()
@@ -171,7 +171,7 @@ def test_their_stages_pass_our_gate(small_graph):
 
 
 @pytest.mark.usefixtures("one_thread", "named")
-def test_their_stages_serve_in_our_systems(small_graph):
+def test_third_party_stages_work_in_built_in_systems(small_graph):
     settings = {"sampler": "theirs", "sampler.depth": 3, "features": "chunked"}
     system = make(small_graph, "baseline", settings)
     assert system.stages.sampler.sampler.depth == 3
@@ -179,16 +179,18 @@ def test_their_stages_serve_in_our_systems(small_graph):
 
 
 @pytest.mark.usefixtures("one_thread", "named")
-def test_their_wrong_store_is_found(small_graph, monkeypatch):
+def test_wrong_third_party_store_is_detected(small_graph, monkeypatch):
     system = make(small_graph, "thirdparty")
-    right = system.stages.store.load
-    monkeypatch.setattr(system.stages.store, "load", lambda batch: torch.zeros_like(right(batch)))
+    original = system.stages.store.load
+    monkeypatch.setattr(
+        system.stages.store, "load", lambda batch: torch.zeros_like(original(batch))
+    )
     report = system.check()
     assert not report.ok and "feature rows differ" in report.reason
 
 
 @pytest.mark.usefixtures("named")
-def test_settings_of_theirs_are_checked_as_ours():
+def test_third_party_settings_are_checked():
     thirdparty, own = find("thirdparty"), find("ownloop")
     assert (thirdparty.composed, own.composed) == (True, False)
     assert thirdparty.devices == ("cpu",)
@@ -206,7 +208,7 @@ def test_settings_of_theirs_are_checked_as_ours():
 
 
 @pytest.mark.usefixtures("named")
-def test_a_broken_sampler_is_told_where_samplers_are():
+def test_broken_sampler_is_listed_with_its_problem():
     import gnnbench
 
     infos = {info.name: info for info in gnnbench.samplers()}

@@ -1,4 +1,4 @@
-"""Batches drawn ahead: put in order, fetched together, audited, verified, probed."""
+"""Batches sampled ahead of use: reordered, loaded in windows, audited, verified, probed."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,12 +20,12 @@ SAMPLERS = ["hop-by-hop", "fused-map", "fastsample", "pgsampler", "dgl"]
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
 
 
-def verified(system, epoch=2):
+def verify(system, epoch=2):
     return system.verify(epoch, Timeline.on("cpu"))
 
 
-def through(system, epoch=2):
-    """An epoch under a timeline that is started, looked at batch by batch."""
+def verify_timed(system, epoch=2):
+    """Verify an epoch batch by batch under a started timeline; return report and timeline."""
     timeline = Timeline.on("cpu")
     timeline.start()
     report = system.verify(epoch, timeline)
@@ -34,19 +34,19 @@ def through(system, epoch=2):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_the_same_batches_in_another_order_are_the_same_work(sampler, small_graph, one_thread):
-    """Every batch is right when it is run, though others were drawn since; digests are equal."""
+def test_reordered_batches_are_the_same_work(sampler, small_graph, one_thread):
+    """Every batch is still correct when it runs, and digests are equal."""
     one = make(small_graph, settings={"sampler": sampler}, **SMALL)
     settings = {"sampler": sampler, "features": "match", **GREEDY}
     other = make(small_graph, settings=settings, **SMALL)
     assert one.check().digest == other.check().digest
-    drawn, reordered = through(one)[0], through(other)[0]
+    drawn, reordered = verify_timed(one)[0], verify_timed(other)[0]
     assert drawn.ok and reordered.ok, reordered.reason
-    if sampler != "dgl":  # whose draws are its own
+    if sampler != "dgl":  # DGL has its own random numbers
         assert drawn.digest == reordered.digest
         assert counted(reordered)["order", "reordered", ""] > 0
     else:
-        epochs = (through(other, epoch)[0] for epoch in range(3, 33))
+        epochs = (verify_timed(other, epoch)[0] for epoch in range(3, 33))
         assert any(counted(report)["order", "reordered", ""] > 0 for report in epochs)
     assert drawn.batches == reordered.batches == 10
     other.order.window = 2
@@ -54,9 +54,9 @@ def test_the_same_batches_in_another_order_are_the_same_work(sampler, small_grap
 
 
 def _with_a_wider_window(system):
-    """Audit an epoch whose batches go further than they may."""
-    right = system.order.arrange
-    system.order.arrange = lambda window, last: right(window, last)[::-1]
+    """Audit an epoch whose batches are moved by more than the window."""
+    original = system.order.arrange
+    system.order.arrange = lambda window, last: original(window, last)[::-1]
     system.order.window = 5
     timed(system, 4)
     system.order.window = 2
@@ -65,19 +65,19 @@ def _with_a_wider_window(system):
 
 @pytest.mark.parametrize("order", [{}, GREEDY], ids=["as-drawn", "greedy"])
 @pytest.mark.parametrize("store", STORES, ids=lambda s: "-".join(map(str, s.values())) or "host")
-def test_rows_are_the_tables_whatever_is_reused(store, order, small_graph, one_thread):
+def test_rows_equal_the_table_with_reuse(store, order, small_graph, one_thread):
     system = make(small_graph, settings={**store, **order}, until="memory_io", **SMALL)
     assert system.check().ok
     plain = make(small_graph, until="memory_io", **SMALL)
     for epoch in range(3):
-        report, timeline = through(system, epoch)
+        report, timeline = verify_timed(system, epoch)
         assert report.ok, report.reason
-        right = through(plain, epoch)[0]
-        assert report.digest == right.digest and report.unique_nodes == right.unique_nodes
-        found = counted(report)
+        original = verify_timed(plain, epoch)[0]
+        assert report.digest == original.digest and report.unique_nodes == original.unique_nodes
+        counts = counted(report)
         row = small_graph.feature_dim * 4
-        served = found["features", "feature_bytes", "host"]
-        served += found.get(("features", "feature_bytes", "reused"), 0)
+        served = counts["features", "feature_bytes", "host"]
+        served += counts.get(("features", "feature_bytes", "reused"), 0)
         assert served == report.unique_nodes * row
         assert {s.phase for s in timeline.spans()} == {"sample", "memory_io"}
         assert timeline.sweep().overlap == 0
@@ -88,8 +88,8 @@ def test_rows_are_the_tables_whatever_is_reused(store, order, small_graph, one_t
     )
 
 
-def test_an_epoch_begins_with_nothing_to_reuse(small_graph, one_thread):
-    """What an epoch loads does not depend on what was run before it."""
+def test_epoch_starts_without_reusable_rows(small_graph, one_thread):
+    """The rows that an epoch loads do not depend on earlier epochs."""
     system = make(small_graph, settings={"features": "match"}, until="memory_io", **SMALL)
     first = counted(run(system, 3))
     run(system, 5)
@@ -103,13 +103,15 @@ def test_reordering_loads_fewer_rows(small_graph, one_thread):
         system = make(
             small_graph, settings={"features": "match", **settings}, until="memory_io", **SMALL
         )
-        found = [counted(run(system, e))["features", "feature_bytes", "host"] for e in range(5)]
-        loaded[name] = sum(found)
+        bytes_loaded = [
+            counted(run(system, e))["features", "feature_bytes", "host"] for e in range(5)
+        ]
+        loaded[name] = sum(bytes_loaded)
     assert loaded["greedy"] < loaded["drawn"]
 
 
-def test_spans_of_a_window(small_graph, one_thread):
-    """All of a window is drawn before it is put in order, which is memory IO, as loading is."""
+def test_phase_spans_of_a_window(small_graph, one_thread):
+    """A window is sampled, then ordered; ordering and loading are memory IO."""
     system = make(small_graph, settings={"features": "match", **GREEDY}, **SMALL)
     timeline = Timeline.on("cpu")
     timeline.start()
@@ -120,29 +122,29 @@ def test_spans_of_a_window(small_graph, one_thread):
     assert phases == window * 3 + ["sample", "memory_io", "memory_io", "compute"]
 
 
-def test_training_in_another_order_learns_alike(small_graph, one_thread):
-    """As far apart as equivalent work may be, and a layer that stands still is found."""
-    lives = []
+def test_training_in_another_order_is_within_tolerance(small_graph, one_thread):
+    """A layer that does not move is detected."""
+    trainings = []
     for settings in ({}, {"features": "match", **GREEDY}):
         system = make(small_graph, settings=settings, **SMALL)
         reports = [run(system, epoch) for epoch in range(4)]
-        lives.append(
+        trainings.append(
             [
                 {"epoch": r.epoch, "loss": r.loss, "unique_nodes": r.unique_nodes,
                  "param_moved": r.param_moved, "param_norm": r.param_norm}
                 for r in reports
             ]
         )  # fmt: skip
-    one, other = lives
+    one, other = trainings
     assert find_excess([(one, other)], [], "identical", reordered=True) is None
     still = [{**r, "param_moved": [0.0, *r["param_moved"][1:]]} for r in other]
-    found = find_excess([(one, still)], [], "identical", reordered=True)
-    assert found is not None and "moved layer 1 by 0" in found.text
+    excess = find_excess([(one, still)], [], "identical", reordered=True)
+    assert excess is not None and "moved layer 1 by 0" in excess.text
     fewer = [{**r, "unique_nodes": r["unique_nodes"] - 1} for r in other]
     assert "nodes where the reference" in structural_fault(one, fewer, "identical")
 
 
-def test_what_an_audit_says_of_batches_that_were_moved():
+def test_batch_order_check():
     run = [(1, "b"), (0, "a"), (2, "c")]
     assert check_batch_order(run, 2) == (["a", "b", "c"], "")
     assert check_batch_order(run, 1) == (["b", "a", "c"], "")
@@ -153,22 +155,22 @@ def test_what_an_audit_says_of_batches_that_were_moved():
     )
 
 
-def test_an_order_that_runs_a_batch_twice_is_found(small_graph, one_thread):
+def test_order_that_repeats_a_batch_is_detected(small_graph, one_thread):
     system = make(small_graph, settings=GREEDY, until="memory_io", **SMALL)
     system.order.arrange = lambda window, last: [0] * len(window)
     report = run(system)
     assert not report.ok and "ran some of them twice" in report.reason
 
 
-def test_a_batch_that_lies_about_its_number_is_found(small_graph, one_thread):
+def test_batch_with_a_wrong_number_is_detected(small_graph, one_thread):
     system = make(small_graph, settings=GREEDY, until="memory_io", **SMALL)
-    right = system.stages.sampler
+    original = system.stages.sampler
 
     def swapped(seeds, epoch, number):
-        return replace(right.sample(seeds, epoch, number), number=number ^ 1)
+        return replace(original.sample(seeds, epoch, number), number=number ^ 1)
 
     names = ("law", "expect", "frontier", "name")
-    sampler = SimpleNamespace(sample=swapped, **{n: getattr(right, n) for n in names})
+    sampler = SimpleNamespace(sample=swapped, **{n: getattr(original, n) for n in names})
     system.stages = replace(system.stages, sampler=sampler)
     report = run(system)
     assert not report.ok and torch.is_tensor(system.graph.train_idx)
@@ -177,32 +179,34 @@ def test_a_batch_that_lies_about_its_number_is_found(small_graph, one_thread):
 
 @pytest.mark.parametrize("order", [2, 3, 4, 5])
 @pytest.mark.parametrize("store", [1, 2, 3, 4, 6])
-def test_windows_of_any_sizes_go_together(order, store, small_graph, one_thread):
-    """Both keep their own: whole windows of either are drawn ahead."""
+def test_windows_of_order_and_store_may_differ(order, store, small_graph, one_thread):
+    """The store always gets complete windows of its own size."""
     settings = {
         "order": "greedy", "order.window": order, "features": "window", "features.window": store,
     }  # fmt: skip
     system = make(small_graph, settings=settings, until="memory_io", **SMALL)
     system.order.arrange = lambda window, last: list(range(len(window)))[::-1]
-    heard = []
-    right = system.stages.store.announce
-    system.stages.store.announce = lambda batches: heard.append(len(batches)) or right(batches)
+    announced = []
+    original = system.stages.store.announce
+    system.stages.store.announce = lambda batches: (
+        announced.append(len(batches)) or original(batches)
+    )
     report = run(system, 3)
     assert report.ok, report.reason
     groups, rest = divmod(10, store)
-    assert heard == [store] * groups + [rest] * (rest > 0)
+    assert announced == [store] * groups + [rest] * (rest > 0)
 
 
-def test_the_gate_takes_the_stores_own_way(small_graph, one_thread):
-    """Rows of all its batches: those that Match keeps, and those of a window, are looked at."""
+def test_gate_checks_rows_of_all_batches_of_a_store(small_graph, one_thread):
+    """The gate compares rows that ``match`` reuses and rows of a window."""
     for spoilt in ("match", "window"):
         system = make(small_graph, settings={"features": spoilt}, until="memory_io", **SMALL)
         assert system.check().ok
-        right, calls = system.stages.store.load, []
+        original, calls = system.stages.store.load, []
 
-        def load(batch, right=right, calls=calls):
+        def load(batch, original=original, calls=calls):
             calls.append(batch)
-            rows = right(batch)
+            rows = original(batch)
             return rows if len(calls) < 2 else rows.roll(1, 0)
 
         system.stages.store.load = load

@@ -1,4 +1,4 @@
-"""Every system that runs here: gate, epochs, audits and counts, as far as an epoch goes."""
+"""Every available system: gate, epochs, audits and counters, for each end of an epoch."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ def test_gate_passes_and_epochs_train(name, model, small_graph):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_an_epoch_samples_and_does_nothing_else(name, small_graph):
+def test_epoch_until_sample_only_samples(name, small_graph):
     system = make(small_graph, name, until="sample")
     assert system.stages.store is None and system.stages.trainer is None
     report = system.check()
@@ -58,7 +58,7 @@ def test_an_epoch_samples_and_does_nothing_else(name, small_graph):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_an_epoch_that_loads_and_does_not_compute(name, small_graph):
+def test_epoch_until_memory_io_does_not_compute(name, small_graph):
     system = make(small_graph, name, until="memory_io")
     assert system.stages.trainer is None
     report = system.check()
@@ -69,12 +69,12 @@ def test_an_epoch_that_loads_and_does_not_compute(name, small_graph):
     assert audit.ok, audit.reason
     assert tuple(sweep.busy) == ("sample", "memory_io") and audit.loss is None
     assert counted(audit)["features", "calls", "host"] == 4
-    assert system.profile(5) == {}  # nothing is made of how far its batches overlap
+    assert system.profile(5) == {}  # its store does not use overlap
     assert system.recheck(7) == ""
 
 
 @pytest.mark.parametrize("name", ["baseline", "pyg-native-sampler"])
-def test_the_same_edges_however_far_an_epoch_goes(name, small_graph):
+def test_edges_do_not_depend_on_the_end_of_an_epoch(name, small_graph):
     systems = [make(small_graph, name, until=u) for u in phases("compute")]
     assert len({s.check().digest for s in systems}) == 1
     audits = [run(s) for s in systems]
@@ -91,7 +91,7 @@ def test_batch_above_the_training_set_and_last_batch_of_one(name, batch_size, ba
     assert (audit.batches, audit.seeds) == (batches, 200)
 
 
-def test_an_epoch_may_end_after_its_first_batches(small_graph):
+def test_max_batches_ends_an_epoch(small_graph):
     audit = run(make(small_graph, max_batches=2))
     assert audit.ok and (audit.batches, audit.seeds) == (2, 128)
 
@@ -104,15 +104,15 @@ def test_fanout_above_every_degree_takes_every_edge(name, small_graph):
     assert run(system).sampled_edges == int(degrees[small_graph.train_idx].sum())
 
 
-def test_an_audit_takes_what_it_counts_along(small_graph):
+def test_audit_resets_counters(small_graph):
     system = make(small_graph)
     first, second = run(system, 0), run(system, 0)
     assert (first.counts, first.batches) == (second.counts, second.batches)
-    assert not system.audit(0).ok  # nothing was run since
+    assert not system.audit(0).ok  # no epoch was run since
 
 
 @pytest.mark.parametrize("until", ["memory_io", "compute"])
-def test_the_gates_own_batches_are_not_counted(until, small_graph):
+def test_batches_of_the_gate_are_not_counted(until, small_graph):
     system = make(small_graph, until=until)
     assert system.check().ok
     first = run(system).counts
@@ -121,27 +121,27 @@ def test_the_gates_own_batches_are_not_counted(until, small_graph):
     assert run(system).counts == first
 
 
-def test_picks_do_identical_work_or_say_so(small_graph):
+def test_digest_depends_on_the_pick(small_graph):
     one, same = (make(small_graph).check().digest for _ in range(2))
     other_pick = make(small_graph, settings={"sampler.pick": "reservoir"}).check().digest
     assert one == same and one != other_pick
 
 
-def test_the_new_frontier_counts_as_pyg_does(small_graph):
-    everything = {"fanouts": (1000, 1000)}
-    ours = run(make(small_graph, settings={"sampler.frontier": "new"}, **everything))
-    theirs = run(make(small_graph, "pyg-native-sampler", **everything))
+def test_new_frontier_has_the_counts_of_pyg(small_graph):
+    all_neighbours = {"fanouts": (1000, 1000)}
+    ours = run(make(small_graph, settings={"sampler.frontier": "new"}, **all_neighbours))
+    theirs = run(make(small_graph, "pyg-native-sampler", **all_neighbours))
     assert ours.sampled_edges == theirs.sampled_edges
     assert ours.unique_nodes == theirs.unique_nodes
 
 
-def test_a_model_that_is_not_one(small_graph):
+def test_unknown_model_is_refused(small_graph):
     with pytest.raises(Exception, match="gcn"):
         make(small_graph, model="gcm")
 
 
-def test_a_worker_builds_the_cells_recipe_and_not_the_names(small_graph):
-    """An earlier default of a name does not change what a cell of today is."""
+def test_worker_builds_the_recipe_of_the_cell(small_graph):
+    """Not the current defaults of the system's name."""
     system = make(small_graph, settings={"sampler": "fused-map", "sampler.pick": "reservoir"})
     assert (system.recipe.sampler.name, system.stages.sampler.pick) == ("fused-map", "reservoir")
     assert isinstance(system.stages.sampler, SamplerStage)
@@ -149,9 +149,9 @@ def test_a_worker_builds_the_cells_recipe_and_not_the_names(small_graph):
 
 def test_seeds_of_a_sampling_epoch_have_the_graphs_id_type(small_graph, monkeypatch):
     system = make(small_graph, until="sample")
-    seen, right = [], system.stages.sampler.sample
+    dtypes, original = [], system.stages.sampler.sample
     monkeypatch.setattr(
-        system.stages.sampler, "sample", lambda s, e, n: seen.append(s.dtype) or right(s, e, n)
+        system.stages.sampler, "sample", lambda s, e, n: dtypes.append(s.dtype) or original(s, e, n)
     )
     assert run(system).ok
-    assert seen == [torch.int32] * 4
+    assert dtypes == [torch.int32] * 4

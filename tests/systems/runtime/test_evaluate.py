@@ -1,4 +1,4 @@
-"""Accuracies of a model as it stands: one evaluator for all systems, over sampled or all nodes."""
+"""The evaluator of all systems: accuracies over sampled or all neighbours."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -27,14 +27,14 @@ HOW = pytest.mark.parametrize("how", ["sampled", "all"])
 
 
 class Sum(nn.Module):
-    """A node's row and those of its neighbours, added up."""
+    """Sum of a node's row and its neighbours' rows."""
 
     def forward(self, block, x):
         return x[: block.num_dst] + aggregate(block, x, "sum")
 
 
-def by_hand() -> Graph:
-    """0 <- 1, 1 <- nobody, 2 <- 0 1, 3 <- 2, 4 <- 3 3; rows are classes' votes."""
+def five_nodes() -> Graph:
+    """0 <- 1, 1 <- none, 2 <- 0 1, 3 <- 2, 4 <- 3 3; rows are scores of two classes."""
     return Graph(
         name="five",
         indptr=torch.tensor([0, 1, 1, 3, 4, 6]),
@@ -54,7 +54,7 @@ def evaluator(graph, how, fanouts=(9, 9), **values):
 
 
 def trainer_of(*layers):
-    """What an evaluator asks of a trainer, over layers of one's own."""
+    """A trainer with custom layers, as far as the evaluator uses it."""
     model, framework = Stack(layers), Native(aggregate)
 
     def forward(batch, x):
@@ -64,27 +64,34 @@ def trainer_of(*layers):
 
 
 @HOW
-def test_by_hand(how):
+def test_accuracies_of_a_small_graph(how):
     # After a layer: 0 (1, 3), 1 (0, 3), 2 (2, 3), 3 (10, 0), 4 (18, 1); after two: 1 (0, 3),
     # 2 (3, 9), 3 (12, 3), 4 (38, 1). Votes are 1, 1 for validation and 0, 0 for test.
     two = trainer_of(Sum(), Sum())
-    found = evaluator(by_hand(), how).run(two)
-    assert found == {"val_nodes": 2, "val_accuracy": 1.0, "test_nodes": 2, "test_accuracy": 1.0}
-    other = replace(by_hand(), labels=torch.tensor([0, 1, 0, 1, 1]))
-    found = evaluator(other, how).run(two)
-    assert (found["val_accuracy"], found["test_accuracy"]) == (0.5, 0.0)
-    # Rows of their own alone: 1 (0, 3) votes 1, 2 (1, 0) votes 0.
+    evaluation = evaluator(five_nodes(), how).run(two)
+    assert evaluation == {
+        "val_nodes": 2,
+        "val_accuracy": 1.0,
+        "test_nodes": 2,
+        "test_accuracy": 1.0,
+    }
+    other = replace(five_nodes(), labels=torch.tensor([0, 1, 0, 1, 1]))
+    evaluation = evaluator(other, how).run(two)
+    assert (evaluation["val_accuracy"], evaluation["test_accuracy"]) == (0.5, 0.0)
+    # Without neighbours: 1 (0, 3) votes 1, 2 (1, 0) votes 0.
     none = trainer_of(nn.Identity())
     none.model.layers[0].forward = lambda block, x: x[: block.num_dst]
-    found = evaluator(by_hand(), how, fanouts=(9,)).run(none)
-    assert (found["val_accuracy"], found["test_accuracy"]) == (0.5, 0.5)
+    evaluation = evaluator(five_nodes(), how, fanouts=(9,)).run(none)
+    assert (evaluation["val_accuracy"], evaluation["test_accuracy"]) == (0.5, 0.5)
 
 
 @HOW
-def test_nodes_without_labels_do_not_count(how):
-    graph = replace(by_hand(), labels=torch.tensor([1, 1, -1, 0, 1]))
-    found = evaluator(graph, how).run(trainer_of(Sum(), Sum()))
-    assert found == {"val_nodes": 1, "val_accuracy": 1.0, "test_nodes": 2, "test_accuracy": 0.5}
+def test_nodes_without_labels_are_ignored(how):
+    graph = replace(five_nodes(), labels=torch.tensor([1, 1, -1, 0, 1]))
+    evaluation = evaluator(graph, how).run(trainer_of(Sum(), Sum()))
+    assert evaluation == {
+        "val_nodes": 1, "val_accuracy": 1.0, "test_nodes": 2, "test_accuracy": 0.5,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -96,12 +103,12 @@ def test_nodes_without_labels_do_not_count(how):
         ({"labels": torch.tensor([1, 1, 1, -1, -1])}, "'five' has no test nodes with labels"),
     ],
 )
-def test_a_broken_split_is_refused(changed, words):
+def test_invalid_split_is_refused(changed, words):
     with pytest.raises(DataError, match=words):
-        evaluator(replace(by_hand(), **changed), "sampled")
+        evaluator(replace(five_nodes(), **changed), "sampled")
 
 
-def test_of_a_large_split_some_nodes_are_drawn(small_graph, monkeypatch):
+def test_nodes_of_a_large_split_are_sampled(small_graph, monkeypatch):
     monkeypatch.setattr(evaluate, "NODES", 10)
     splits = evaluator(small_graph, "sampled", seed=3)._splits
     for name, of in (("val", small_graph.val_idx), ("test", small_graph.test_idx)):
@@ -111,62 +118,62 @@ def test_of_a_large_split_some_nodes_are_drawn(small_graph, monkeypatch):
 
 @pytest.mark.parametrize("name", ["baseline", "dgl", "pyg", "pyg-native-sampler"])
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
-def test_all_neighbours_layer_by_layer_are_those_of_batches(name, model, small_graph, monkeypatch):
-    """In pieces of few edges, of any system's model, as one batch of fanout -1 gives it."""
+def test_layerwise_evaluation_equals_batches(name, model, small_graph, monkeypatch):
+    """In chunks of few edges, for any system's model, compared with a batch of fanout -1."""
     monkeypatch.setattr(evaluate, "EDGES", 60)
     system = make(small_graph, name, model=model, evaluate="all", learning_rate=0.02)
     run(system, 0)
     answers = system.evaluator._over_all(system.trainer)
     batches = evaluator(small_graph, "sampled", fanouts=(-1, -1, -1))
     assert torch.equal(answers, batches._over_samples(system.trainer))
-    found = system.evaluate()
-    right = answers == small_graph.labels[system.evaluator._nodes]
-    assert found["val_accuracy"] == float(right[:100].double().mean())
-    assert found["test_accuracy"] == float(right[100:].double().mean())
+    evaluation = system.evaluate()
+    correct = answers == small_graph.labels[system.evaluator._nodes]
+    assert evaluation["val_accuracy"] == float(correct[:100].double().mean())
+    assert evaluation["test_accuracy"] == float(correct[100:].double().mean())
 
 
 @HOW
-def test_systems_of_equal_weights_do_equally_well(how, small_graph):
-    """Whatever sampler they train with: evaluating draws alike for all."""
-    found = [
+def test_systems_of_equal_weights_have_equal_accuracy(how, small_graph):
+    """The evaluation does not depend on the training sampler."""
+    evaluations = [
         make(small_graph, name, evaluate=how, **settings).evaluate()
         for name, settings in (("baseline", {}), ("dgl", {}), ("pyg", {}), ("pgsampler", {}))
     ]
-    assert found == found[:1] * 4
-    assert found[0]["val_nodes"] == found[0]["test_nodes"] == 100
+    assert evaluations == evaluations[:1] * 4
+    assert evaluations[0]["val_nodes"] == evaluations[0]["test_nodes"] == 100
 
 
-def test_other_laws_are_drawn_as_they_train(small_graph):
+def test_evaluation_uses_the_training_pick_if_its_law_differs(small_graph):
     system = make(small_graph, settings={"sampler.pick": "random_walk"}, evaluate="sampled")
     assert system.evaluator._sampler.pick == "random_walk"
     assert make(small_graph, "dgl", evaluate="sampled").evaluator._sampler.pick == "floyd"
 
 
 @HOW
-def test_evaluating_changes_nothing(how, small_graph):
+def test_evaluation_does_not_change_training(how, small_graph):
     losses = []
-    for looks in (False, True):
+    for evaluates in (False, True):
         system = make(small_graph, evaluate=how)
         reports = []
         for epoch in range(3):
             timed(system, epoch)
             reports.append(system.audit(epoch))
-            if looks:
+            if evaluates:
                 assert system.evaluate() == system.evaluate()
         losses.append([(r.loss, r.counts, r.param_moved) for r in reports])
     assert losses[0] == losses[1]
 
 
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
-def test_a_verification_epoch_leaves_the_model_as_it_was(schedule, small_graph):
-    """Weights, and what the optimizer remembers: the epochs after it are as without it."""
+def test_verification_epoch_does_not_change_the_model(schedule, small_graph):
+    """Weights and optimizer state: later epochs are unchanged."""
     reports = []
     for verified in (False, True):
         system = make(small_graph, settings={"schedule": schedule})
-        found = [run(system, 0)]
+        epoch_reports = [run(system, 0)]
         if verified:
             assert system.verify(7, Timeline.on("cpu")).ok
-        found += [run(system, 1), run(system, 2)]
-        reports.append([(r.loss, r.param_norm, r.param_moved) for r in found])
+        epoch_reports += [run(system, 1), run(system, 2)]
+        reports.append([(r.loss, r.param_norm, r.param_moved) for r in epoch_reports])
         system.close()
     assert reports[0] == reports[1]

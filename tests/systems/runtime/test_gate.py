@@ -19,18 +19,18 @@ LAYERS = ["csr", "dgl", "pyg"]
 
 def replace_result(monkeypatch, stage, name, change):
     """Make a stage's method return ``change(right result, *arguments)``."""
-    right = getattr(stage, name)
-    monkeypatch.setattr(stage, name, lambda *args: change(right(*args), *args))
+    original = getattr(stage, name)
+    monkeypatch.setattr(stage, name, lambda *args: change(original(*args), *args))
 
 
 def few_seeds(monkeypatch, system):
     sampler = system.stages.sampler
-    right = sampler.sample
-    monkeypatch.setattr(sampler, "sample", lambda seeds, e, n: right(seeds[:10], e, n))
+    original = sampler.sample
+    monkeypatch.setattr(sampler, "sample", lambda seeds, e, n: original(seeds[:10], e, n))
 
 
 def test_dgl_fused_sampler_on_int32_is_caught(small_graph):
-    """Its map is not reset between calls: each call after the first loses edges."""
+    """DGL does not reset its map between calls, so each call after the first loses edges."""
     settings = {"sampler.fused": True, "sampler.id_type": "int32"}
     report = make(small_graph, "dgl", settings, until="sample").check()
     assert not report.ok
@@ -54,8 +54,8 @@ def test_dgl_fused_sampler_on_int32_loses_half_of_ogbn_arxiv(real_data, monkeypa
     first, second, third, *_ = broken.details["edges_by_call"]
     assert not broken.ok and broken.reason.startswith("call 2 of the sampler")
     assert second < 0.7 * first and third < second
-    for right in (check(True, "int64"), check(False, "int32")):
-        assert right.ok, right.reason
+    for report in (check(True, "int64"), check(False, "int32")):
+        assert report.ok, report.reason
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -108,7 +108,7 @@ HALF = (torch.float16, torch.bfloat16)
     ids=str,
 )
 def test_half_precision_in_one_layer_is_caught(number, layers, dtype, small_graph, monkeypatch):
-    """The recipe says float32: of the rows on their way in, and of the gradient on its way back."""
+    """The recipe has float32; rows or gradients pass through half precision."""
     system = make(small_graph, settings={"aggregate": layers})
     assert system.recipe.dtype == "float32"
     layer = system.trainer.model.layers[number]
@@ -127,7 +127,7 @@ def test_half_precision_in_one_layer_is_caught(number, layers, dtype, small_grap
 
 @pytest.mark.parametrize("layers,model", [("csr", "gat"), ("dgl", "gcn"), ("pyg", "gat")])
 def test_a_lost_gradient_of_one_weight_is_caught(layers, model, small_graph):
-    """Rows get theirs: only what is trained with is wrong."""
+    """Gradients of rows are correct; only those of a weight are missing."""
     system = make(small_graph, settings={"aggregate": layers}, model=model)
     for parameter in system.trainer.model.parameters():
         parameter.requires_grad_(False)
@@ -147,8 +147,8 @@ def test_a_model_cut_off_from_its_rows_is_caught(small_graph):
 
 @pytest.mark.parametrize(("name", "seed"), [("rmat@10", 0), ("rmat@13", 13)])
 @pytest.mark.parametrize("system", ["baseline", "dgl", "pyg"])
-def test_right_layers_pass_on_thousands_of_equal_rows(system, name, seed, tmp_path, monkeypatch):
-    """Rows one wide, as ``breakdown`` has them with these seeds."""
+def test_correct_layers_pass_on_thousands_of_equal_rows(system, name, seed, tmp_path, monkeypatch):
+    """Rows of width 1, as in ``breakdown`` with these seeds."""
     from gnnbench.datasets.prepare import load_dataset
 
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path))
@@ -158,17 +158,17 @@ def test_right_layers_pass_on_thousands_of_equal_rows(system, name, seed, tmp_pa
 
 
 @pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
-def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph, monkeypatch):
+def test_sampler_that_differs_when_timed_is_caught(change, small_graph, monkeypatch):
     from gnnbench.sampling import hop_by_hop as module
 
-    right = module.hop_by_hop
+    original = module.hop_by_hop
 
     def draw(*args, with_positions=False, **how):
         if "pick" in change and not with_positions:
             how = {**how, "pick": type(how["pick"]).of(change["pick"])}
         elif not with_positions:
             how = {**how, **change}
-        return right(*args, with_positions=with_positions, **how)
+        return original(*args, with_positions=with_positions, **how)
 
     monkeypatch.setattr(module, "hop_by_hop", draw)
     assert "as timed draws other edges" in make(small_graph).check().reason
@@ -219,8 +219,8 @@ def test_lost_edges_are_caught(frontier, until, small_graph, monkeypatch):
 
 def test_a_schedule_that_leaves_out_a_batch_is_caught(small_graph, monkeypatch):
     system = make(small_graph)
-    right = system.recorder.record
-    system.stages.keep = lambda batch, rows: batch.number and right(batch, rows)
+    original = system.recorder.record
+    system.stages.keep = lambda batch, rows: batch.number and original(batch, rows)
     audit = run(system)
     assert not audit.ok and audit.reason == "3 batches were run where the epoch has 4"
 
@@ -241,8 +241,8 @@ def test_too_few_hops_are_caught(small_graph, monkeypatch):
     assert "2 hops were drawn where 3 are asked for" in system.check().reason
 
 
-def test_a_short_sampler_is_caught_by_its_law(small_graph):
-    """Half the fanouts, timed and checked alike."""
+def test_sampler_with_smaller_fanouts_is_caught(small_graph):
+    """Half the fanouts, both timed and checked."""
     system = make(small_graph, until="sample")
     sampler = system.stages.sampler.sampler
     assert isinstance(sampler, HopByHop)
@@ -276,7 +276,7 @@ def test_an_unsupported_recipe_keeps_its_settings_and_the_reason(name, settings,
         assert resolved.recipe[stage][field or "name"] == value
 
 
-def test_a_weighted_pick_wants_weights(small_graph):
+def test_weighted_pick_needs_weights(small_graph):
     with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
         make(small_graph, settings={"sampler.pick": "weighted_alias"})
     with pytest.raises(UsageError, match="pass unsafe=True"):
@@ -294,16 +294,16 @@ def test_all_neighbours_are_taken_by_every_system(name, small_graph):
 
 
 @pytest.mark.parametrize("name", ["baseline", "dgl"])
-def test_a_neighbour_left_out_is_caught(name, small_graph):
-    """Drawn with a fanout that most rows are within, and checked as if with all neighbours."""
+def test_missing_neighbour_is_caught(name, small_graph):
+    """Samples with a fanout above most degrees, checked against all neighbours."""
     system = make(small_graph, name, fanouts=(20, 20), until="sample")
     object.__setattr__(system.cell, "fanouts", (-1, -1))
     assert "edges were drawn where" in system.check().reason
     assert "edges were drawn where" in run(system, 1).reason
 
 
-def test_visits_that_a_model_loses_are_caught_where_walks_draw(small_graph, monkeypatch):
-    """Where nothing has visits, layers that could not weigh by them are right."""
+def test_lost_visit_counts_of_random_walks_are_caught(small_graph, monkeypatch):
+    """Without visit counts, layers that ignore them are correct."""
 
     def without(batch, *rest, look):
         bare = [replace(block, weights=None) for block in batch.blocks]
@@ -319,14 +319,14 @@ def test_visits_that_a_model_loses_are_caught_where_walks_draw(small_graph, monk
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_that_are_wrong_in_training_alone_are_caught(name, small_graph, monkeypatch):
-    """Right values without gradients, and right gradients of rows that need one."""
+def test_layers_that_are_wrong_only_in_training_are_caught(name, small_graph, monkeypatch):
+    """Values without gradients and gradients of rows are correct."""
     system = make(small_graph, settings={"aggregate": name})
-    right = system.trainer.model.forward
+    original = system.trainer.model.forward
 
     def wrong(blocks, x):
         trains = torch.is_grad_enabled() and not x.requires_grad
-        return right(blocks, x) * (2.0 if trains else 1.0)
+        return original(blocks, x) * (2.0 if trains else 1.0)
 
     assert system.check().ok
     monkeypatch.setattr(system.trainer.model, "forward", wrong)

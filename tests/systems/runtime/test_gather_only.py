@@ -1,4 +1,4 @@
-"""Batches of no hops: a gather of the seeds' rows, by every system, gated and audited alike."""
+"""Batches without hops: every system gathers the seeds' rows and passes gate and audit."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ def gathering(table, system="baseline", settings=None, **changes):
 
 
 @pytest.mark.parametrize("system", [s for s in SYSTEMS if s != "pyg-native-sampler"])
-def test_every_system_gathers_its_seeds(table, system):
-    """Gate, epochs, verification and audit; the work is identical, whoever would have sampled."""
-    one, right = gathering(table, system), gathering(table)
-    report, beside = one.check(), right.check()
+def test_every_system_gathers_rows_of_seeds(table, system):
+    """Gate, epochs, verification and audit; the work of all systems is identical."""
+    one, reference = gathering(table, system), gathering(table)
+    report, reference_report = one.check(), reference.check()
     assert report.ok, report.reason
     assert (report.edges_per_seed, report.nodes_per_seed) == (0.0, 1.0)
-    assert work_class(beside.to_json(), report.to_json()) == "identical"
-    found = run(one, epoch=5)
-    assert found.ok, found.reason
-    assert (found.batches, found.seeds, found.sampled_edges) == (16, 1000, 0)
-    assert found.unique_nodes == 1000
-    assert counted(found)["features", "feature_bytes", "host"] == 1000 * 13 * 4
+    assert work_class(reference_report.to_json(), report.to_json()) == "identical"
+    epoch_report = run(one, epoch=5)
+    assert epoch_report.ok, epoch_report.reason
+    assert (epoch_report.batches, epoch_report.seeds, epoch_report.sampled_edges) == (16, 1000, 0)
+    assert epoch_report.unique_nodes == 1000
+    assert counted(epoch_report)["features", "feature_bytes", "host"] == 1000 * 13 * 4
     assert one.glance()[1] == "" and one.recheck(7) == ""
     timeline = make_timeline()
-    verified, other = one.verify(9, timeline), right.verify(9, make_timeline())
+    verified, other = one.verify(9, timeline), reference.verify(9, make_timeline())
     assert verified.ok, verified.reason
     assert verified.digest == other.digest
     alone, fault = one.probe([1, 2])
     assert fault == "" and min(alone["memory_io"]) > 0
     one.close()
-    right.close()
+    reference.close()
 
 
-def test_pyg_fetches_for_its_own_sampler_alone(table):
+def test_pyg_store_supports_pyg_samplers_only(table):
     with pytest.raises(UnsupportedError, match="fetches for PyG's samplers only"):
         gathering(table, "pyg-native-sampler").check()
 
@@ -61,7 +61,7 @@ def make_timeline():
 
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 @pytest.mark.parametrize("features", ["host", "dgl", "cache", "match", "window"])
-def test_every_store_serves_them(table, features, schedule):
+def test_every_store_gathers_rows_of_seeds(table, features, schedule):
     settings = {"features": features, "schedule": schedule}
     system = gathering(table, settings=settings, max_batches=4)
     assert system.check().ok
@@ -71,13 +71,13 @@ def test_every_store_serves_them(table, features, schedule):
 
 
 @pytest.mark.parametrize("pick", ["floyd", "weighted_alias", "random_walk"])
-def test_a_pick_without_edges_needs_nothing(table, pick):
+def test_any_pick_works_without_edges(table, pick):
     system = gathering(table, settings={"sampler": "gnnlab", "sampler.pick": pick})
     assert system.check().ok and run(system).ok
 
 
-def test_other_nodes_than_the_seeds_are_found(table):
-    """By the gate, by a look at every batch, and by the audit of a timed epoch."""
+def test_nodes_other_than_seeds_are_detected(table):
+    """By the gate and by the audit of a timed epoch."""
     system = gathering(table)
     plain = system.stages.sampler.sample
 
@@ -90,7 +90,7 @@ def test_other_nodes_than_the_seeds_are_found(table):
     assert "drawn for other seeds than its own" in run(system).reason
 
 
-def test_rows_of_another_table_are_found(table):
+def test_rows_of_another_table_are_detected(table):
     system = gathering(table)
     load = system.stages.store.load
     system.stages.store.load = lambda batch: load(batch).flip(0)
@@ -98,7 +98,7 @@ def test_rows_of_another_table_are_found(table):
     assert "gathered feature rows differ" in run(system).reason
 
 
-def test_inputs_are_seeds_and_what_was_drawn():
+def test_input_nodes_are_seeds_and_sampled_nodes():
     seeds = torch.tensor([4, 1])
     hop = Hop(*(torch.tensor(ids).numpy() for ids in ([4, 1], [4, 4, 1], [7, 1, 7])), None)
     gate.check_inputs(seeds, [hop], torch.tensor([4, 1, 7], dtype=torch.int32))

@@ -1,4 +1,4 @@
-"""A recipe: changed by path, resolved for a device, plain and back."""
+"""Recipes: changes by path, resolution for a device, and the plain form."""
 
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
@@ -31,31 +31,31 @@ def stages(recipe):
     return {f.name: getattr(recipe, f.name) for f in fields(recipe) if f.name in (*NEEDED, "dtype")}
 
 
-def test_stages_stand_in_the_order_of_a_batch():
+def test_stages_are_in_the_order_of_a_batch():
     assert list(BASELINE.stages()) == list(NEEDED)
     assert list(BASELINE.stages(MEMORY_IO)) == ["sampler", "features", "order", "schedule"]
     assert list(BASELINE.stages(SAMPLE)) == ["sampler", "order", "schedule"]
 
 
-def test_a_field_a_stage_and_both_in_whatever_order():
+def test_changes_of_stages_and_fields_in_any_order():
     assert BASELINE.changed({}) == BASELINE
     assert BASELINE.changed({"sampler.pick": "reservoir"}).sampler.pick == "reservoir"
     assert BASELINE.changed({"sampler": "dgl"}) == replace(BASELINE, sampler=DglSampler())
     given = {"sampler.fetch_size": 3, "features": "uva", "sampler": "pgsampler"}
-    there = BASELINE.changed(given)
-    assert there == BASELINE.changed(dict(reversed(given.items())))
-    assert there.sampler == native("pgsampler", fetch_size=3)
-    assert there.features.name == "uva" and there.aggregate == BASELINE.aggregate
-    assert BASELINE.sampler == native("hop-by-hop")  # as it was
+    changed = BASELINE.changed(given)
+    assert changed == BASELINE.changed(dict(reversed(given.items())))
+    assert changed.sampler == native("pgsampler", fetch_size=3)
+    assert changed.features.name == "uva" and changed.aggregate == BASELINE.aggregate
+    assert BASELINE.sampler == native("hop-by-hop")  # unchanged
 
 
-def test_a_new_stage_begins_with_its_defaults():
+def test_new_stage_has_its_defaults():
     assert PGSAMPLER.sampler.pick == "reservoir"
     assert PGSAMPLER.changed({"sampler": "pgsampler"}).sampler.pick == "default"
     assert PGSAMPLER.changed({"sampler.fetch_size": 9}).sampler.pick == "reservoir"
 
 
-def test_a_store_for_a_cpu_gives_way_to_any_change_of_the_store():
+def test_change_of_the_store_replaces_the_cpu_store():
     recipe = ALL["zero-copy"]
     assert recipe.devices == ("cpu", "cuda")
     assert recipe.resolved("cpu").features == Host()
@@ -72,7 +72,7 @@ def test_a_store_for_a_cpu_gives_way_to_any_change_of_the_store():
     assert BASELINE.on("cpu") == BASELINE
 
 
-def test_each_stage_for_a_cpu_gives_way_to_a_change_of_its_kind():
+def test_change_of_a_stage_replaces_its_cpu_stage():
     recipe = ALL["best"]
     on_gpu, on_cpu = recipe.resolved("cuda"), recipe.resolved("cpu")
     names = ("sampler", "features", "aggregate", "schedule")
@@ -80,9 +80,9 @@ def test_each_stage_for_a_cpu_gives_way_to_a_change_of_its_kind():
     assert [getattr(on_cpu, n).name for n in names] == ["fastsample", "host", "csr", "prefetch"]
     assert on_cpu.on_cpu == () and on_cpu.plain() == on_cpu.resolved("cpu").plain()
     changed = recipe.changed({"sampler.pick": "reservoir"})
-    found = [getattr(changed.resolved("cpu"), n).name for n in names]
-    assert found == ["fused-map", "host", "csr", "prefetch"]
-    # of the same stage a field may be set, and the others stay those of a CPU
+    on_cpu_names = [getattr(changed.resolved("cpu"), n).name for n in names]
+    assert on_cpu_names == ["fused-map", "host", "csr", "prefetch"]
+    # a changed field of the same stage keeps the other CPU stages
     deeper = recipe.changed({"schedule.depth": 3})
     assert (deeper.resolved("cpu").schedule.depth, deeper.resolved("cpu").schedule.step) == (
         3,
@@ -101,7 +101,7 @@ def test_each_stage_for_a_cpu_gives_way_to_a_change_of_its_kind():
 
 
 @pytest.mark.parametrize("given", [Host(), (Host,), ("host",)])
-def test_stages_for_a_cpu_are_a_tuple_of_stages(given):
+def test_on_cpu_must_be_a_tuple_of_stages(given):
     with pytest.raises(UsageError, match=r"recipe 'mine': on_cpu must be (a tuple|of Spec)"):
         replace(BASELINE, name="mine", on_cpu=given)
 
@@ -125,26 +125,26 @@ def test_stages_for_a_cpu_are_a_tuple_of_stages(given):
         ({"sampler": "dgl", "sampler.id_type": "int16"}, "it is default, int64, int32 or fit"),
     ],
 )
-def test_wrong_settings_say_what_is_wrong(settings, words):
+def test_invalid_settings_are_refused(settings, words):
     with pytest.raises(UsageError, match=words):
         BASELINE.changed(settings)
 
 
-def test_options_are_the_paths_of_the_stages_as_they_stand():
-    found = BASELINE.options()
-    assert {"dtype", *NEEDED} <= set(found)
-    assert found["sampler"].default == "hop-by-hop" and "dgl" in found["sampler"].choices
-    assert "sampler.pick" in found and "sampler.fused" not in found
+def test_options_are_the_paths_of_the_current_stages():
+    options = BASELINE.options()
+    assert {"dtype", *NEEDED} <= set(options)
+    assert options["sampler"].default == "hop-by-hop" and "dgl" in options["sampler"].choices
+    assert "sampler.pick" in options and "sampler.fused" not in options
     assert "sampler.fused" in DGL.options()
     assert "sampler.fused" in BASELINE.changed({"sampler": "dgl"}).options()
     assert WHOLEGRAPH.options()["aggregate"].default is None
-    for path, one in found.items():
+    for path, one in options.items():
         assert one.name == path or path.endswith(f".{one.name}")
         assert one.help
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_option_takes_its_legal_values(name):
+def test_every_option_accepts_its_legal_values(name):
     recipe = ALL[name]
     for path, one in recipe.options().items():
         legal = one.choices or ()
@@ -153,14 +153,14 @@ def test_every_option_takes_its_legal_values(name):
         elif isinstance(legal, range):
             legal = legal[0], legal[1], legal[-1]
         for value in legal:
-            told = flat(recipe.changed({path: value}).plain())
-            # What says nothing beside the other fields is left out at its default.
-            assert told[path] == value if path in told else value == one.default
+            settings = flat(recipe.changed({path: value}).plain())
+            # A default without effect is left out.
+            assert settings[path] == value if path in settings else value == one.default
 
 
-def test_plain_leaves_out_what_an_epoch_does_not_reach():
-    whole = BASELINE.resolved("cpu").plain()
-    assert whole == {
+def test_plain_form_leaves_out_unreached_stages():
+    complete = BASELINE.resolved("cpu").plain()
+    assert complete == {
         "sampler": {
             "name": "hop-by-hop", "pick": "floyd", "frontier": "cumulative", "topology": "cpu",
         },
@@ -171,13 +171,13 @@ def test_plain_leaves_out_what_an_epoch_does_not_reach():
         "dtype": "float32",
     }  # fmt: skip
     assert list(BASELINE.plain(SAMPLE)) == ["sampler", "order", "schedule"]
-    assert set(whole) - set(BASELINE.plain(MEMORY_IO)) == {"aggregate"}
+    assert set(complete) - set(BASELINE.plain(MEMORY_IO)) == {"aggregate"}
 
 
 @pytest.mark.parametrize("until", list(Until))
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", ALL)
-def test_a_cell_holds_the_whole_recipe(name, device, until):
+def test_plain_form_restores_the_recipe(name, device, until):
     recipe = ALL[name]
     ends = SAMPLE if recipe.features is None else MEMORY_IO if recipe.aggregate is None else COMPUTE
     if device not in recipe.devices or until > ends:
@@ -187,10 +187,10 @@ def test_a_cell_holds_the_whole_recipe(name, device, until):
     resolved = recipe.resolved(device, until)
     assert resolved.resolved(device, until) == resolved
     assert "default" not in flat(resolved.plain(until)).values()
-    back = from_plain(name, resolved.plain(until))
+    restored = from_plain(name, resolved.plain(until))
     left_out = {k: None for k in ("features", "aggregate") if until < NEEDED[k]}
-    assert stages(back) == {**stages(resolved), **left_out}
-    assert back.plain(until) == resolved.plain(until)
+    assert stages(restored) == {**stages(resolved), **left_out}
+    assert restored.plain(until) == resolved.plain(until)
 
 
 def test_devices_are_those_of_all_stages():
@@ -203,27 +203,27 @@ def test_devices_are_those_of_all_stages():
     assert BASELINE.changed({"sampler": "dgl-fusion", "features": "dgl"}).devices == ("cuda",)
 
 
-def test_a_device_that_a_stage_does_not_run_on():
+def test_stage_that_does_not_run_on_a_device():
     with pytest.raises(UnsupportedError, match="features 'gpu' does not run on cpu"):
         BASELINE.changed({"features": "gpu"}).resolved("cpu")
-    # a stage that is not reached is not asked
+    # a stage that is not reached is not checked
     assert BASELINE.changed({"features": "gpu"}).resolved("cpu", SAMPLE)
 
 
-def test_where_dgl_has_graph_and_features():
+def test_placement_of_dgls_graph_and_features():
     on_gpu, on_cpu = DGL.resolved("cuda"), DGL.resolved("cpu")
     assert (on_gpu.sampler.topology, on_gpu.features.table) == ("gpu", "uva")
     assert (on_cpu.sampler.topology, on_cpu.features.table) == ("cpu", "host")
     for path, value in (("sampler.topology", "uva"), ("features.table", "gpu")):
-        kept = DGL.changed({path: value})
-        assert flat(kept.resolved("cuda").plain())[path] == value
+        changed = DGL.changed({path: value})
+        assert flat(changed.resolved("cuda").plain())[path] == value
         with pytest.raises(UnsupportedError, match=value):
-            kept.resolved("cpu")
-    by_host = DGL.changed({"sampler.topology": "cpu"})  # for a GPU's cell
+            changed.resolved("cpu")
+    by_host = DGL.changed({"sampler.topology": "cpu"})  # in a cell on a GPU
     assert by_host.resolved("cuda").sampler.topology == "cpu"
 
 
-def test_a_system_that_only_samples():
+def test_system_that_only_samples():
     samples = replace(WHOLEGRAPH, name="mine", features=None)
     assert samples.resolved("cuda", SAMPLE).sampler.pick == "wholegraph"
     for until in (MEMORY_IO, COMPUTE):
@@ -235,21 +235,21 @@ def test_a_system_that_only_samples():
     assert loads.resolved("cuda", MEMORY_IO).features.name == "uva"
 
 
-def test_a_system_without_layers():
+def test_system_without_layers():
     assert WHOLEGRAPH.resolved("cuda", MEMORY_IO).features.table == "uva"
     ends = "'wholegraph' only samples and loads; give -o until=memory_io"
     with pytest.raises(UnsupportedError, match=ends):
         WHOLEGRAPH.resolved("cuda", COMPUTE)
 
 
-def test_what_is_missing_is_that_of_the_stages_that_are_reached(monkeypatch):
+def test_missing_considers_reached_stages_only(monkeypatch):
     monkeypatch.setattr(Host, "missing", classmethod(lambda cls, device: Missing(device, "fix")))
     recipe = Recipe("x", "", native("hop-by-hop"))
     assert recipe.missing("cpu", SAMPLE) is None
     assert recipe.missing("cpu", MEMORY_IO) == recipe.missing("cpu") == Missing("cpu", "fix")
 
 
-def test_a_slip_in_a_recipe_is_one_sentence():
+def test_invalid_stages_of_a_recipe_are_refused():
     for changes, words in (
         ({"sampler": "fused-map"}, "sampler must be of SamplerSpec, it is 'fused-map'"),
         (
@@ -272,22 +272,22 @@ class Unregistered(StoreSpec):
         raise NotImplementedError
 
 
-def test_a_recipe_s_own_stages_need_not_be_registered():
-    mine = replace(BASELINE, name="mine", features=Unregistered())
-    made = mine.changed({"features.deep": True}).resolved("cpu")
-    assert from_plain("mine", made.plain(), mine).features == Unregistered(deep=True)
+def test_stages_of_a_recipe_need_not_be_registered():
+    custom = replace(BASELINE, name="mine", features=Unregistered())
+    made = custom.changed({"features.deep": True}).resolved("cpu")
+    assert from_plain("mine", made.plain(), custom).features == Unregistered(deep=True)
     with pytest.raises(UsageError, match="unknown features 'unregistered'"):
         from_plain("mine", made.plain())
 
 
-def test_a_stranger_s_stage_cannot_bear_a_name_of_ours(monkeypatch):
+def test_custom_stage_cannot_have_a_built_in_name(monkeypatch):
     class Ours(Unregistered):
         name = "host"
 
     forged = replace(BASELINE, name="forged", features=Ours())
     monkeypatch.setattr(registry, "load", lambda kind, name: forged)
-    ours = {kind: type(getattr(BASELINE, kind)) for kind in NEEDED}
-    monkeypatch.setattr(finding, "stage", lambda kind, name: ours[kind])
+    built_in = {kind: type(getattr(BASELINE, kind)) for kind in NEEDED}
+    monkeypatch.setattr(finding, "stage", lambda kind, name: built_in[kind])
     with pytest.raises(UsageError, match="features 'host' is a name of gnnbench's own"):
         find("forged")
 
@@ -298,45 +298,45 @@ def _derived(kind):
 
 
 @pytest.mark.parametrize("kind", NEEDED)
-def test_a_derived_stage_without_a_name_of_its_own_is_refused(kind, monkeypatch):
+def test_derived_stage_without_its_own_name_is_refused(kind, monkeypatch):
     derived = _derived(kind)
-    mine = replace(BASELINE, name="mine", **{kind: derived})
+    custom = replace(BASELINE, name="mine", **{kind: derived})
     load = registry.load
     monkeypatch.setattr(
-        registry, "load", lambda k, n: mine if (k, n) == ("system", "mine") else load(k, n)
+        registry, "load", lambda k, n: custom if (k, n) == ("system", "mine") else load(k, n)
     )
     with pytest.raises(UsageError, match=f"{kind} '{derived.name}' is a name of gnnbench's own"):
         find("mine")
 
 
-def test_a_stage_derived_from_another_package_s_registered_stage_is_refused(monkeypatch):
+def test_derived_stage_with_a_registered_name_is_refused(monkeypatch):
     class Derived(Unregistered):
         pass
 
-    mine = replace(BASELINE, name="mine", features=Derived())
-    theirs = {("system", "mine"): mine, ("features", "unregistered"): Unregistered}
+    custom = replace(BASELINE, name="mine", features=Derived())
+    registered = {("system", "mine"): custom, ("features", "unregistered"): Unregistered}
     load, known = registry.load, registry.known
-    monkeypatch.setattr(registry, "load", lambda k, n: theirs.get((k, n)) or load(k, n))
-    assert find("mine").definition is mine  # no registered stage is called so yet
+    monkeypatch.setattr(registry, "load", lambda k, n: registered.get((k, n)) or load(k, n))
+    assert find("mine").definition is custom  # no registered stage has the name yet
     monkeypatch.setattr(
-        registry, "known", lambda k: [*known(k), *(n for kind, n in theirs if kind == k)]
+        registry, "known", lambda k: [*known(k), *(n for kind, n in registered if kind == k)]
     )
     with pytest.raises(
         UsageError, match="features 'unregistered' is a name of another, registered"
     ):
         find("mine")
-    theirs["system", "mine"] = replace(BASELINE, name="mine", features=Unregistered())
+    registered["system", "mine"] = replace(BASELINE, name="mine", features=Unregistered())
     assert find("mine").definition.features == Unregistered()
 
 
-def test_a_derived_stage_inside_another_is_refused(monkeypatch):
+def test_derived_stage_inside_another_stage_is_refused(monkeypatch):
     inner = type("Derived", (Host,), {"__module__": __name__})()
     outer = Match()
-    object.__setattr__(outer, "table", inner)  # as a stage that does not check its fields has it
-    mine = replace(BASELINE, name="mine", features=outer)
+    object.__setattr__(outer, "table", inner)  # bypasses the check of fields
+    custom = replace(BASELINE, name="mine", features=outer)
     load = registry.load
     monkeypatch.setattr(
-        registry, "load", lambda k, n: mine if (k, n) == ("system", "mine") else load(k, n)
+        registry, "load", lambda k, n: custom if (k, n) == ("system", "mine") else load(k, n)
     )
     with pytest.raises(UsageError, match="features 'host' is a name of gnnbench's own"):
         find("mine")

@@ -1,4 +1,4 @@
-"""Checks of whole batches, on a graph of four nodes and batches written out."""
+"""Checks of complete batches, on a graph of four nodes and hand-written batches."""
 
 from dataclasses import dataclass
 
@@ -37,15 +37,15 @@ def check(verifier, batch, rows=None):
     verifier.check(CheckedBatch.whole(batch, rows, len(verifier.digests)))
 
 
-def look(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
+def verify(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
     verifier = Verifier(Graph(), Law.of(pick, INDPTR), (fanout,), frontier)
     for one in batches:
         check(verifier, one, Graph.features[one.input_nodes.long()] if rows is None else rows)
     return verifier
 
 
-def test_right_batches_pass():
-    assert look(batch(), batch(local=(3, 2, 0, 0))).fault == ""
+def test_correct_batches_pass():
+    assert verify(batch(), batch(local=(3, 2, 0, 0))).fault == ""
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,22 @@ def test_right_batches_pass():
         ),
     ],
 )
-def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
-    assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
+def test_wrong_batch_is_reported_with_its_number(wrong, reason):
+    assert verify(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
 
 
 @pytest.mark.parametrize("edges", [1, 6, 1000])
 @pytest.mark.parametrize("wrong", [1, 4])
-def test_the_first_fault_stands_however_many_edges_are_looked_for_at_once(
-    monkeypatch, edges, wrong
-):
+def test_first_fault_is_reported_for_any_chunk_of_edges(monkeypatch, edges, wrong):
     monkeypatch.setattr("gnnbench.systems.runtime.verification.EDGES", edges)
     batches = [batch() for _ in range(5)]
     batches[wrong - 1] = batch(local=(0, 2, 0, 0))
     batches[4] = batch(local=(2, 4, 0, 0))
-    assert look(*batches).fault == f"batch {wrong}: hop 1: an edge is none of the graph's"
+    assert verify(*batches).fault == f"batch {wrong}: hop 1: an edge is none of the graph's"
 
 
 class Ring:
-    """Every node has the one before as its neighbour; more nodes than are looked at of a batch."""
+    """Every node's neighbour is its predecessor; more nodes than a check looks at."""
 
     num_nodes = 3 * DESTINATIONS
     indptr = torch.arange(num_nodes + 1)
@@ -97,7 +95,7 @@ class Ring:
 @pytest.mark.parametrize(
     "step,fault", [(-1, ""), (1, "batch 1: hop 1: an edge is none of the graph's")]
 )
-def test_of_many_destinations_some_are_looked_at(step, fault):
+def test_some_of_many_destinations_are_checked(step, fault):
     every = torch.arange(Ring.num_nodes, dtype=torch.int32)
     local = (every + step) % Ring.num_nodes
     block = Block(Ring.indptr.int(), local, every, Ring.num_nodes)
@@ -107,65 +105,67 @@ def test_of_many_destinations_some_are_looked_at(step, fault):
 
 
 @pytest.mark.parametrize("node", [-1, -3, 4, 9])
-def test_no_node_is_outside_the_graph(node):
-    """Where none of its rows are fetched either."""
+def test_node_outside_the_graph_is_a_fault(node):
+    """Also if no rows are loaded."""
     verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2,), "cumulative")
     check(verifier, batch(nodes=(0, 1, 2, node)))
     assert verifier.fault == "batch 1: hop 1: a node lies outside the graph's 4"
 
 
-def test_the_rows_asked_for_are_those_of_all_nodes_known():
+def test_input_nodes_must_be_all_known_nodes():
     class Fewer(MiniBatch):
         @property
         def input_nodes(self):
             return super().input_nodes[:3]
 
-    right = batch()
-    fewer = Fewer(right.seeds, right.blocks, right.sampled_edges)
-    assert look(batch(), fewer).fault.startswith("batch 2: the rows asked for are not those of all")
+    correct = batch()
+    fewer = Fewer(correct.seeds, correct.blocks, correct.sampled_edges)
+    assert verify(batch(), fewer).fault.startswith(
+        "batch 2: the rows asked for are not those of all"
+    )
 
 
 def without_hops(*seeds):
     return MiniBatch(torch.tensor(seeds), [], 0)
 
 
-def look_at_seeds(*batches):
+def verify_seeds(*batches):
     verifier = Verifier(Graph(), Law.of("", INDPTR), (), "cumulative")
     for one in batches:
         check(verifier, one, Graph.features[one.input_nodes])
     return verifier
 
 
-def test_batches_of_no_hops_are_told_apart_by_their_seeds():
-    one, other = look_at_seeds(without_hops(0, 2)), look_at_seeds(without_hops(0, 3))
+def test_digest_of_batches_without_hops_depends_on_seeds():
+    one, other = verify_seeds(without_hops(0, 2)), verify_seeds(without_hops(0, 3))
     assert one.fault == other.fault == "" and one.digest != other.digest
-    assert look_at_seeds(without_hops(2, 0)).digest == one.digest
-    assert look_at_seeds(batch()).fault == "batch 1: 1 blocks where 0 hops are asked for"
+    assert verify_seeds(without_hops(2, 0)).digest == one.digest
+    assert verify_seeds(batch()).fault == "batch 1: 1 blocks where 0 hops are asked for"
 
 
-def test_edges_may_come_twice_where_the_law_lets_them():
+def test_repeated_edges_are_allowed_with_replacement():
     same = batch(local=(2, 2, 0, 0))
-    assert look(same, pick="with_replacement").fault == ""
-    assert "none of the graph's" in look(batch(local=(0, 2, 0, 0)), pick="with_replacement").fault
+    assert verify(same, pick="with_replacement").fault == ""
+    assert "none of the graph's" in verify(batch(local=(0, 2, 0, 0)), pick="with_replacement").fault
 
 
-def test_every_row_is_looked_at():
+def test_every_row_is_checked():
     stale = Graph.features.clone()
     stale[3, 1] += 1
-    assert "gathered feature rows differ" in look(batch(), rows=stale).fault
-    assert look(batch(), rows=Graph.features).fault == ""
+    assert "gathered feature rows differ" in verify(batch(), rows=stale).fault
+    assert verify(batch(), rows=Graph.features).fault == ""
 
 
-def test_the_digest_is_of_the_edges_whatever_their_order_and_names():
+def test_digest_ignores_order_of_edges_and_local_ids():
     renamed = batch(local=(3, 2, 0, 0), nodes=(0, 1, 3, 2))
-    assert look(batch()).digest == look(batch(local=(3, 2, 0, 0))).digest
-    assert look(batch()).digest == look(renamed).digest
-    assert look(batch()).digest != look(batch(local=(1, 3, 0, 0))).digest
-    assert look(batch()).digest != look(batch(), batch()).digest
+    assert verify(batch()).digest == verify(batch(local=(3, 2, 0, 0))).digest
+    assert verify(batch()).digest == verify(renamed).digest
+    assert verify(batch()).digest != verify(batch(local=(1, 3, 0, 0))).digest
+    assert verify(batch()).digest != verify(batch(), batch()).digest
 
 
 def test_only_new_destinations_count_with_the_new_frontier():
-    """Seed 2 <- 3, then 3, which has none: the input layer's block holds both rows."""
+    """Seed 2 <- 3, then 3 without neighbours: the input layer's block has both rows."""
     inner = Block(ints(0, 1), ints(1), ints(2, 3), 1)
     outer = Block(ints(0, 1, 1), ints(1), ints(2, 3), 2)
     two = MiniBatch(torch.tensor([2]), [outer, inner], 1, frontier="new")
@@ -178,24 +178,24 @@ def test_only_new_destinations_count_with_the_new_frontier():
 
 
 @pytest.mark.parametrize("rows", [((0, 1, 3), (0, 0, 1)), ((0, 0, 2), (1, 0))])
-def test_a_layer_sums_over_the_rows_of_the_hop_before(rows):
-    """Seed 0 <- 1, then 1 <- 0, 0: with the new frontier the outer block begins with 0 <- 1."""
+def test_block_must_begin_with_the_rows_of_the_previous_hop(rows):
+    """Seed 0 <- 1, then 1 <- 0, 0: with frontier=new, the outer block begins with 0 <- 1."""
     inner = Block(ints(0, 1), ints(1), ints(0, 1), 1)
-    looked = []
+    faults = []
     for offsets, local in (((0, 1, 3), (1, 0, 0)), rows):
         outer = Block(ints(*offsets), ints(*local), ints(0, 1), 2)
         law = Law.of("with_replacement", INDPTR)
         verifier = Verifier(Graph(), law, (1, 2), "new")
         check(verifier, MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"))
-        looked.append(verifier.fault)
-    assert looked == [
+        faults.append(verifier.fault)
+    assert faults == [
         "",
         "batch 1: hop 2: the block does not begin with the rows of the hop before",
     ]
 
 
-def test_the_digest_knows_no_order_of_batches():
+def test_digest_ignores_order_of_batches():
     one, other = batch(), batch(local=(1, 3, 0, 0))
-    assert look(one, other).digest == look(other, one).digest
-    assert look(one, other).digest != look(one, one).digest
-    assert look(one).digest != look(one, one).digest
+    assert verify(one, other).digest == verify(other, one).digest
+    assert verify(one, other).digest != verify(one, one).digest
+    assert verify(one).digest != verify(one, one).digest
