@@ -1,4 +1,4 @@
-"""Memory that another process might hold, and a driver that locks it where there is no GPU."""
+"""Tables in shared memory, and a fake driver that page-locks memory without a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnnbench.kernels import locked, shared
 
 
 def permission_of(memory):
-    """Of the mapping in which a tensor lies: ``r--s`` ..."""
+    """Permissions of the mapping that contains a tensor, such as ``r--s``."""
     address = memory.data_ptr()
     return next(
         line.split()[1]
@@ -23,7 +23,7 @@ def permission_of(memory):
 
 
 def fake_driver(monkeypatch):
-    """Registered ranges by address; refuses what may not be written, as CUDA does."""
+    """Fakes locking; returns locked sizes by address. Read-only memory is refused, as by CUDA."""
     ranges = {}
 
     def register(memory):
@@ -36,18 +36,18 @@ def fake_driver(monkeypatch):
     monkeypatch.setattr(locked, "lock", register)
     monkeypatch.setattr(locked, "unlock", lambda memory: ranges.pop(memory.data_ptr()))
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
-    # A GPU of 1 MiB that gives 8 bytes for every 16 that are mapped.
+    # A GPU of 1 MiB that uses 8 bytes of memory for every 16 mapped bytes.
     monkeypatch.setattr(locked, "free_memory", lambda: 2**20 - sum(ranges.values()) // 2)
     return ranges
 
 
-def held_table():
-    """int16 ``[15, 8]`` in held memory, mapped as a worker maps it; its bytes count up."""
+def shared_table():
+    """int16 ``[15, 8]`` in shared memory, mapped as by a worker; its bytes count up."""
 
     def fill(part, start):
         part[:] = bytes(range(start % 256, start % 256 + len(part)))
 
     descriptor = shared_memory.create_shared("table", 240, fill)
-    found = shared.map_shared(shared_memory.address_of(descriptor), torch.int16, (15, 8))
+    table = shared.map_shared(shared_memory.address_of(descriptor), torch.int16, (15, 8))
     os.close(descriptor)
-    return found
+    return table

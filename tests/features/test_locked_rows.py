@@ -1,11 +1,11 @@
-"""Stores over a locked table, whosever kernel reads it: the kernels and the driver are faked here;
-tests/gpu has the real ones."""
+"""Stores over a page-locked table, with fake kernels and a fake driver; tests/gpu has the real
+ones."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
-from locking import fake_driver, held_table
+from locking import fake_driver, shared_table
 
 from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Counts
 from gnnbench.core.errors import HostMemoryError, MissingError
@@ -22,7 +22,7 @@ def driver(monkeypatch):
 
 @pytest.fixture
 def read(monkeypatch):
-    """The tables that a kernel was given to read."""
+    """Tables that a fake kernel has read."""
     tables = []
 
     def rows(table, ids, access="page-ordered", blocks=0):
@@ -46,15 +46,15 @@ def build(spec, table):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_held_table_is_read_where_it_lies(driver, read, name):
-    table = held_table()
+def test_shared_table_is_read_in_place(driver, read, name):
+    table = shared_table()
     store = build(SPECS[name], table)
     assert driver == {table.data_ptr(): 240}
-    found = store.prepare(None)
-    assert list(found) == [LOCK_TIME, MAPPING_SHARE] and found[MAPPING_SHARE] == 0.5
+    metrics = store.prepare(None)
+    assert list(metrics) == [LOCK_TIME, MAPPING_SHARE] and metrics[MAPPING_SHARE] == 0.5
     for ids in ([3, 14, 3], [0]):
-        found = store.load(SimpleNamespace(input_nodes=torch.tensor(ids, dtype=torch.int32)))
-        assert torch.equal(found, table[ids])
+        rows = store.load(SimpleNamespace(input_nodes=torch.tensor(ids, dtype=torch.int32)))
+        assert torch.equal(rows, table[ids])
     assert {one.data_ptr() for one in read} == {table.data_ptr()}
     assert store.job.counts.rows() == [
         ["features", "feature_bytes", "zero_copy", 4 * 16], ["features", "calls", "zero_copy", 2],
@@ -65,31 +65,31 @@ def test_a_held_table_is_read_where_it_lies(driver, read, name):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_mapped_file_is_locked_in_a_copy(driver, read, name, tmp_path):
-    right = torch.arange(60, dtype=torch.int16).view(15, 4)
-    (tmp_path / "rows").write_bytes(right.numpy().tobytes())
+def test_mapped_file_is_copied_and_locked(driver, read, name, tmp_path):
+    expected = torch.arange(60, dtype=torch.int16).view(15, 4)
+    (tmp_path / "rows").write_bytes(expected.numpy().tobytes())
     table = torch.from_file(str(tmp_path / "rows"), size=60, dtype=torch.int16).view(15, 4)
     store = build(SPECS[name], table)
     assert list(driver.values()) == [120] and table.data_ptr() not in driver
-    found = store.load(SimpleNamespace(input_nodes=torch.tensor([14, 0])))
-    assert torch.equal(found, right[[14, 0]])
+    rows = store.load(SimpleNamespace(input_nodes=torch.tensor([14, 0])))
+    assert torch.equal(rows, expected[[14, 0]])
     store.close()
     assert driver == {}
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_refusal_of_the_driver_is_told_alike(driver, read, name, monkeypatch):
+def test_failed_locking_is_a_host_memory_error(driver, read, name, monkeypatch):
     monkeypatch.setattr(locked, "lock", lambda memory: 2)
     with pytest.raises(HostMemoryError, match="240 bytes of features cannot be locked for the GPU"):
-        build(SPECS[name], held_table())
+        build(SPECS[name], shared_table())
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_table_is_held_for_all_lives(name):
+def test_locked_table_is_shared(name):
     assert SPECS[name].shared("cuda") == ("features",)
 
 
-def test_dgls_other_tables():
+def test_sharing_of_dgls_tables():
     tables = {
         name: DglGather(table=name).resolved("cuda").shared("cuda") for name in ("host", "gpu")
     }
@@ -98,12 +98,12 @@ def test_dgls_other_tables():
 
 
 @pytest.mark.parametrize("name", ["dgl", "graphbolt"])
-def test_what_is_missing_is_told_before_anything_is_locked(driver, name, monkeypatch):
+def test_missing_package_is_reported_before_locking(driver, name, monkeypatch):
     def require():
         raise MissingError("it is not installed; install it")
 
     monkeypatch.setattr(foreign, "require_dgl", require)
     monkeypatch.setattr(foreign, "require_graphbolt", require)
     with pytest.raises(MissingError):
-        build(SPECS[name], held_table())
+        build(SPECS[name], shared_table())
     assert driver == {}

@@ -1,4 +1,4 @@
-"""Match and window: the table's rows bit by bit for hundreds of steps, and what is loaded."""
+"""The stores ``match`` and ``window``: rows over hundreds of batches, and loaded rows."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -24,8 +24,8 @@ def batch(ids, dtype=torch.int32):
     return SimpleNamespace(input_nodes=torch.as_tensor(ids, dtype=dtype))
 
 
-def made(spec, table):
-    """A store over a table that stands for a graph's, and what it counts in rows."""
+def store_over(spec, table):
+    """A store over a table, and a function that returns its counters in rows."""
     graph = SimpleNamespace(name="t", features=table, num_nodes=table.shape[0])
     store = spec.build(Job(Cell("e", "s", "t", ""), graph, Counts()))
     row = table.shape[1] * table.element_size()
@@ -38,32 +38,32 @@ def made(spec, table):
 
 
 def table(dtype=torch.float32, width=7):
-    """Rows whose bits are any, infinities and not-a-numbers among them."""
+    """Rows with random bits, including infinities and NaNs."""
     bits = torch.Generator().manual_seed(1)
     size = NODES * width * dtype.itemsize
     raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
     return raw.view(dtype).view(NODES, width)
 
 
-def same(rows, right):
-    return rows.dtype is right.dtype and torch.equal(
-        rows.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+def same(rows, expected):
+    return rows.dtype is expected.dtype and torch.equal(
+        rows.contiguous().view(torch.uint8), expected.contiguous().view(torch.uint8)
     )
 
 
-def test_the_papers_example():
-    """FastGL Fig. 6: of the second batch only nodes 10 and 12 are loaded."""
-    store, counted = made(Match(), table())
-    store.load(batch([0, 1, 2, 3, 4, 5])).fill_(7)  # to tell the rows that are kept
+def test_match_loads_only_new_nodes():
+    """FastGL Fig. 6: only nodes 10 and 12 of the second batch are loaded."""
+    store, counted = store_over(Match(), table())
+    store.load(batch([0, 1, 2, 3, 4, 5])).fill_(7)  # marks reused rows
     assert counted() == {"host": 6, "reused": 0}
     rows = store.load(batch([0, 3, 4, 10, 12]))
     assert (rows[:3] == 7).all() and same(rows[3:], table()[[10, 12]])
     assert counted() == {"host": 8, "reused": 3}
 
 
-def test_match_serves_right_rows_after_a_batch_that_it_refused():
+def test_match_is_correct_after_a_refused_batch():
     """Slots set by the refused batch have no rows."""
-    store, _ = made(Match(), torch.arange(60.0)[:, None].repeat(1, 3))
+    store, _ = store_over(Match(), torch.arange(60.0)[:, None].repeat(1, 3))
     for ids in ([0, 1, 2, 3], [10, 11, 2, 60], [5, 6, 3, 2], [10, 11, 7, 8], [7, 10, 0, 5]):
         if 60 in ids:
             with pytest.raises(UsageError, match="ids holds 60 at position 3"):
@@ -72,15 +72,15 @@ def test_match_serves_right_rows_after_a_batch_that_it_refused():
             assert store.load(batch(ids))[:, 0].tolist() == ids
 
 
-def test_over_another_store_that_one_is_asked_for_no_others():
-    store, counted = made(Match(table=Cache(policy="random", ratio=0.5)), table())
+def test_match_requests_only_new_nodes_from_its_table():
+    store, counted = store_over(Match(table=Cache(policy="random", ratio=0.5)), table())
     store.prepare(lambda epoch: iter([]))
-    asked = []
+    requested = []
     below = store._fallback.fetch
-    store._fallback.fetch = lambda ids: asked.append(ids.tolist()) or below(ids)
+    store._fallback.fetch = lambda ids: requested.append(ids.tolist()) or below(ids)
     for ids in [0, 1, 2, 3, 4, 5], [0, 3, 4, 10, 12]:
         assert same(store.load(batch(ids)), table()[ids])
-    assert asked == [[0, 1, 2, 3, 4, 5], [10, 12]]
+    assert requested == [[0, 1, 2, 3, 4, 5], [10, 12]]
     assert counted()["reused"] == 3
 
 
@@ -88,9 +88,9 @@ def test_over_another_store_that_one_is_asked_for_no_others():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 7, 128])
 def test_match_for_hundreds_of_steps(width, dtype, ids):
-    """Rows are the table's in every step; what is loaded is the next batch less the last."""
+    """Rows equal the table; loaded rows are those of a batch not in the previous one."""
     features = table(dtype, width)
-    store, counted = made(Match(), features)
+    store, counted = store_over(Match(), features)
     draw, last, loaded, reused = torch.Generator().manual_seed(5), set(), 0, 0
     for step in range(300):
         some = torch.randperm(NODES, generator=draw)
@@ -100,8 +100,8 @@ def test_match_for_hundreds_of_steps(width, dtype, ids):
             last = set()
         rows = store.load(batch(some, ids))
         assert same(rows, features[some])
-        found = set(some.tolist())
-        loaded, reused, last = loaded + len(found - last), reused + len(found & last), found
+        current = set(some.tolist())
+        loaded, reused, last = loaded + len(current - last), reused + len(current & last), current
         assert counted() == {"host": loaded, "reused": reused}
     store.close()
 
@@ -111,9 +111,9 @@ def test_match_for_hundreds_of_steps(width, dtype, ids):
     st.integers(1, 5),
 )
 @settings(max_examples=60)
-def test_a_windows_rows_are_loaded_once(batches, length):
+def test_rows_of_a_window_are_loaded_once(batches, length):
     features = table()
-    store, counted = made(Window(window=length), features)
+    store, counted = store_over(Window(window=length), features)
     assert store.window == length
     drawn, loaded, served = [batch(ids) for ids in batches], 0, 0
     for nth, one in enumerate(drawn):
@@ -127,9 +127,9 @@ def test_a_windows_rows_are_loaded_once(batches, length):
     store.close()
 
 
-def test_a_batch_that_was_not_announced_is_a_window_by_itself():
+def test_unannounced_batch_is_a_window_of_its_own():
     features = table(torch.float16, 3)
-    store, counted = made(Window(), features)
+    store, counted = store_over(Window(), features)
     one, other = batch([4, 2]), batch([2, 9, 0])
     store.announce([one])
     assert same(store.load(other), features[[2, 9, 0]])
@@ -144,10 +144,10 @@ def window_bytes(store):
     return [n for stage, name, _, n in rows if (stage, name) == ("features", "window_bytes")]
 
 
-def test_the_memory_of_the_largest_window_is_told():
-    """The union's ids, its rows in a buffer with room for 5, and 8 bytes for every 32 nodes."""
+def test_window_bytes_is_the_memory_of_the_largest_window():
+    """Ids of the union, a buffer for 5 rows, and 8 bytes per 32 nodes."""
     features = table(torch.float16, 3)
-    store, _ = made(Window(window=2), features)
+    store, _ = store_over(Window(window=2), features)
     assert window_bytes(store) == []
     words = 8 * -(-NODES // 32)
     for ids in ([4, 2], [2, 9, 0]), ([1], []), ([5, 6], [6, 5]):
@@ -167,9 +167,9 @@ def test_the_memory_of_the_largest_window_is_told():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 7, 128])
 def test_windows_for_hundreds_of_steps(width, dtype, ids):
-    """Rows are the table's in every step; windows of any length, empty batches among them."""
+    """Windows of any length, including empty batches."""
     features = table(dtype, width)
-    store, counted = made(Window(window=8), features)
+    store, counted = store_over(Window(window=8), features)
     draw, loaded, served = torch.Generator().manual_seed(6), 0, 0
     for nth in range(60):
         batches = []
@@ -188,8 +188,8 @@ def test_windows_for_hundreds_of_steps(width, dtype, ids):
 
 
 @pytest.fixture
-def reads_itself(monkeypatch):
-    """A store whose table a GPU would read, on the CPU: windows hold the rows of batches."""
+def fake_zero_copy_window(monkeypatch):
+    """Makes CPU windows over a fake zero-copy table; windows hold the rows of batches."""
 
     class Read(RowStore):
         access = PAGE_ORDERED
@@ -218,23 +218,23 @@ def reads_itself(monkeypatch):
     return store
 
 
-def test_a_window_that_holds_the_rows_of_its_batches(reads_itself):
-    """Rows, and what is counted once it is asked; an empty batch and one not announced."""
+def test_window_that_holds_rows_of_batches(fake_zero_copy_window):
+    """Rows and counters, with an empty batch and an unannounced batch."""
     features = table(torch.bfloat16, 5)
-    store = reads_itself(features, 3)
+    store = fake_zero_copy_window(features, 3)
     first = [batch([4, 2, 9]), batch([]), batch([9, 0])]
     for batches in first, [batch([1])]:
         store.announce(batches)
         for one in batches:
             assert same(store.load(one), features[one.input_nodes.long()])
-    stranger = batch([2, 5], torch.int64)
-    assert same(store.load(stranger), features[[2, 5]])
-    assert same(store.load(stranger), features[[2, 5]])
+    unannounced = batch([2, 5], torch.int64)
+    assert same(store.load(unannounced), features[[2, 5]])
+    assert same(store.load(unannounced), features[[2, 5]])
     rows = {(name, where): n for _, name, where, n in store.job.counts.rows()}
     assert rows == {
         ("feature_bytes", "zero_copy"): 7 * 10, ("feature_bytes", "reused"): 10,
         ("calls", "zero_copy"): 3, ("calls", "reused"): 3,
-        ("window_bytes", ""): 6 * 10,  # a quarter more than the largest window takes
+        ("window_bytes", ""): 6 * 10,  # a quarter more than the largest window
     }  # fmt: skip
     store.job.counts.clear()
     assert store.job.counts.rows() == []
@@ -242,10 +242,10 @@ def test_a_window_that_holds_the_rows_of_its_batches(reads_itself):
 
 
 @pytest.mark.parametrize("max_in_flight,windows", [(1, 1), (3, 2), (4, 3), (6, 4)])
-def test_rows_of_windows_in_flight_stay_valid(reads_itself, max_in_flight, windows):
-    """Not one buffer more than that takes; rows that were not announced lie apart."""
+def test_rows_of_windows_in_flight_stay_valid(fake_zero_copy_window, max_in_flight, windows):
+    """With the minimal number of buffers; unannounced rows have separate memory."""
     features = table(torch.float32, 4)
-    store = reads_itself(features, 2, max_in_flight=max_in_flight)
+    store = fake_zero_copy_window(features, 2, max_in_flight=max_in_flight)
     assert len(store._ring.reserve(0)) == windows
     served = []
     for ids in [[1, 2], [3]], [[4], [5, 1]], [[6, 7, 8], []], [[9], [0]]:
@@ -254,21 +254,21 @@ def test_rows_of_windows_in_flight_stay_valid(reads_itself, max_in_flight, windo
         for one in batches:
             served.append((store.load(one), features[one.input_nodes.long()]))
             assert all(same(*pair) for pair in served[-max_in_flight:])
-    kept = served[-1]
+    last = served[-1]
     for _ in range(max_in_flight):
         store.load(batch([2, 3]))
-    assert same(*kept)
+    assert same(*last)
     store.close()
 
 
-def test_what_the_store_below_takes_is_told():
-    store, _ = made(Window(), table())
+def test_setup_metrics_of_the_fallback_store_are_reported():
+    store, _ = store_over(Window(), table())
     assert store.prepare(None) == {}
     store._fallback.prepare = lambda footprint: {LOCK_TIME: 0.25}
     assert store.prepare(None) == {LOCK_TIME: 0.25}
 
 
-def test_what_may_be_asked_for():
+def test_options_of_match_and_window():
     assert Match().resolved("cpu") == Match(table="host")
     assert Window().resolved("cpu") == Window(table="host", holds="union")
     assert Window().resolved("cuda") == Window(table=Uva(blocks=READERS), holds="batches")

@@ -1,4 +1,4 @@
-"""One table for all ranks: bits, what is counted by path, and what may be asked for."""
+"""The sharded store of several ranks: rows, counters by source, failures and options."""
 
 import gc
 import os
@@ -31,25 +31,25 @@ SMALL = {"batch_size": 64, "fanouts": (3, 2)}
 
 
 def footprint(epoch):
-    """Two batches of an epoch's own; those of nodes 3 and 5 are met most."""
+    """Two batches per epoch; nodes 3 and 5 are visited most."""
     return [torch.tensor([3, 5, 7 + epoch % 50], dtype=torch.int32), torch.tensor([5, 3, 90])]
 
 
 def peers_of(ranks):
-    """The ranks of a group, as threads of this process may have them."""
+    """Rendezvous objects of all ranks, for threads of this process."""
     first = Peers.first(ranks, lambda: None)
     return [first, *(Peers.another(rank, ranks, first.port) for rank in range(1, ranks))]
 
 
 def in_threads(calls):
-    """What the calls return, made side by side."""
-    found = [None] * len(calls)
+    """Results of calls that run concurrently in threads."""
+    results = [None] * len(calls)
 
     def run_one(nth, call):
         try:
-            found[nth] = call()
+            results[nth] = call()
         except GnnbenchError as error:
-            found[nth] = error
+            results[nth] = error
 
     threads = [
         threading.Thread(target=run_one, args=pair, daemon=True) for pair in enumerate(calls)
@@ -59,11 +59,11 @@ def in_threads(calls):
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    return found
+    return results
 
 
 def stores(ranks, dtype=torch.float32, width=5, spec=None, foot=None):
-    """A store for each rank, full, over one table."""
+    """A prepared store for each rank, over one table."""
     graph = SimpleNamespace(
         name="t", features=table(dtype, width), num_nodes=NODES,
         indices=torch.arange(300, dtype=torch.int32) % 53,
@@ -92,7 +92,7 @@ def bytes_of(made):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_each_rank_reads_every_row_bit_for_bit(ranks, dtype, width):
+def test_every_rank_reads_every_row_bit_for_bit(ranks, dtype, width):
     graph, made = stores(ranks, dtype, width)
     ids = torch.randperm(NODES, generator=torch.Generator().manual_seed(2))
     row = width * dtype.itemsize
@@ -109,28 +109,28 @@ def test_each_rank_reads_every_row_bit_for_bit(ranks, dtype, width):
 @pytest.mark.parametrize("policy", ["degree", "random", "presc#2"])
 @pytest.mark.parametrize("ratio", [1 / NODES, 0.2, 0.5, 0])
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_a_sharded_cache_counts_each_row_where_it_was(ranks, ratio, policy):
+def test_sharded_cache_counts_rows_by_source(ranks, ratio, policy):
     graph, made = stores(ranks, spec=Sharded(policy=policy, ratio=ratio))
     counts = hotness(Policy.named(policy), graph, footprint)
     cached = ranking(counts, NODES, 5)[: round(ratio * NODES)].tolist()
-    asked = [torch.tensor([0, 5, 3, 90, 5, 12, 96]), torch.tensor([], dtype=torch.int64),
+    requests = [torch.tensor([0, 5, 3, 90, 5, 12, 96]), torch.tensor([], dtype=torch.int64),
              torch.arange(NODES)]  # fmt: skip
     for rank, store in enumerate(made):
         expected = Counter()
-        for ids in asked:
+        for ids in requests:
             rows = store.fetch(ids)
             assert same(rows, graph.features[ids])
             for node in ids.tolist():
                 place = cached.index(node) if node in cached else -1
-                mine = place % ranks == rank
-                expected["host" if place < 0 else "cache" if mine else "peer"] += 20
+                is_own = place % ranks == rank
+                expected["host" if place < 0 else "cache" if is_own else "peer"] += 20
         assert {w: n for w, n in bytes_of(store).items() if n} == dict(expected)
     for store in made:
         store.close()
 
 
-def test_rows_are_read_from_where_they_are_counted():
-    """A changed shard shows in the rows of all ranks, a changed table in the misses alone."""
+def test_rows_are_read_from_the_counted_source():
+    """A changed shard changes rows of all ranks; a changed table changes only misses."""
     graph, made = stores(2, spec=Sharded(policy="presc#1", ratio=2 / NODES))  # nodes 3 and 5
     before = graph.features.clone()
     graph.features.zero_()
@@ -142,7 +142,7 @@ def test_rows_are_read_from_where_they_are_counted():
         store.close()
 
 
-def test_results_stay_valid_as_long_as_the_job_asks():
+def test_results_stay_valid_for_max_in_flight():
     graph, (store,) = stores(1)
     first = store.fetch(torch.arange(10))
     store.fetch(torch.arange(50, 90))
@@ -160,7 +160,7 @@ def test_ranks_with_different_rows_are_refused():
         assert type(error) is GnnbenchError and "rank the nodes differently" in str(error)
 
 
-def test_what_changes_between_epochs_is_refused():
+def test_policies_that_change_between_epochs_are_refused():
     for policy in ("optimal", "sieve"):
         with pytest.raises(UsageError, match="holds the same rows in every epoch"):
             Sharded(policy=policy)
@@ -168,13 +168,13 @@ def test_what_changes_between_epochs_is_refused():
         Sharded(policy="oldest")
 
 
-def test_a_full_table_locks_nothing_below():
+def test_complete_table_needs_no_locked_fallback():
     assert Sharded().resolved("cuda").table.name == "host"
     assert Sharded(ratio=0.5).resolved("cuda").table.name == "uva"
     assert Sharded(table="uva").resolved("cuda").table.name == "uva"
 
 
-def test_gpus_that_do_not_read_each_other_are_refused(monkeypatch):
+def test_gpus_without_peer_access_are_refused(monkeypatch):
     monkeypatch.setattr(
         torch.cuda, "can_device_access_peer", lambda own, other: {own, other} != {0, 2}
     )
@@ -190,17 +190,17 @@ def test_more_ranks_than_a_kernel_takes_are_refused():
 
 
 def shared_memory():
-    """How many pieces of shared memory this process maps; they have no name in a file system."""
-    gc.collect()  # what failed in tests before may hold some
+    """Number of anonymous shared-memory files that this process maps."""
+    gc.collect()  # failed tests may leave references
     return Path("/proc/self/maps").read_text().count("memfd:gnnbench")
 
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_killed_rank_leaves_no_shared_memory(small_graph):
     files, before = sorted(Path("/dev/shm").glob("gnnbench*")), shared_memory()
-    asked = {"schedule": "data-parallel", "schedule.ranks": 3, "features": "sharded"}
-    system = make(small_graph, settings=asked, **SMALL)
-    assert run(system).ok and shared_memory() == before + 4  # three shards, the ranks' board
+    settings = {"schedule": "data-parallel", "schedule.ranks": 3, "features": "sharded"}
+    system = make(small_graph, settings=settings, **SMALL)
+    assert run(system).ok and shared_memory() == before + 4  # three shards and the heartbeat
     first, *others = system.schedule.pids
     os.kill(first, signal.SIGKILL)
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
@@ -211,10 +211,10 @@ def test_a_killed_rank_leaves_no_shared_memory(small_graph):
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_rank_that_ends_while_it_is_built_is_not_waited_for(small_graph, monkeypatch):
-    """Rank 0 waits for the shards of others: one of them cannot draw the footprint."""
-    asked = {"schedule": "data-parallel", "schedule.ranks": 3, "features": "sharded"}
-    system = make(small_graph, settings=asked, setup=False, **SMALL)
+def test_rank_that_dies_during_setup_ends_the_setup(small_graph, monkeypatch):
+    """Rank 0 waits for the shards of others, and one of them is killed."""
+    settings = {"schedule": "data-parallel", "schedule.ranks": 3, "features": "sharded"}
+    system = make(small_graph, settings=settings, setup=False, **SMALL)
     real = Peers.exchange
 
     def killing(self, what, own):
@@ -228,10 +228,10 @@ def test_a_rank_that_ends_while_it_is_built_is_not_waited_for(small_graph, monke
     system.close()
 
 
-def test_what_ranks_cannot_cache_is_refused():
-    def refused(**settings):
-        asked = {"schedule": "data-parallel", "features": "cache", **settings}
-        return find("baseline").resolved(asked, "cpu", Until.COMPUTE).unsupported
+def test_caches_that_ranks_do_not_support_are_refused():
+    def refused(**changes):
+        settings = {"schedule": "data-parallel", "features": "cache", **changes}
+        return find("baseline").resolved(settings, "cpu", Until.COMPUTE).unsupported
 
     assert not refused()
     assert "no oracle" in refused(**{"features.policy": "optimal"})

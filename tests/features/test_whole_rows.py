@@ -1,4 +1,4 @@
-"""WholeGraph's store without WholeGraph: what it is asked, and who ends its state."""
+"""WholeGraph's store with a fake WholeGraph: its calls, and finalization."""
 
 import sys
 import types
@@ -27,7 +27,7 @@ class Tensor:
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Calls of a fake of the wheels."""
+    """Installs a fake WholeGraph; returns its calls."""
     calls = []
     monkeypatch.setattr(WholeMemory, "_open", None)
     wgth = types.ModuleType("pylibwholegraph.torch")
@@ -55,7 +55,7 @@ def calls(monkeypatch):
 
 
 @pytest.mark.parametrize(("table", "location"), [("uva", "cpu"), ("gpu", "cuda")])
-def test_rows_are_the_table_s(table, location, small_graph, calls):
+def test_rows_equal_the_table(table, location, small_graph, calls):
     system = make(small_graph)
     store = WholeRows(system.job, table, "chunked")
     ids = torch.tensor([5, 0, 5, 2], dtype=torch.int32)
@@ -68,14 +68,14 @@ def test_rows_are_the_table_s(table, location, small_graph, calls):
     assert calls[2:] == [("free",), ("finalize",)]
 
 
-def test_the_last_stage_finalizes_wholegraph(small_graph, calls):
+def test_last_stage_finalizes_wholegraph(small_graph, calls):
     first, second = WholeMemory.share(), WholeMemory.share()
     assert first is second
     first.close()
     assert calls == [("init",)]
     second.close()
     assert calls == [("init",), ("finalize",)]
-    WholeMemory.share().close()  # and it may begin anew
+    WholeMemory.share().close()  # it can be initialized again
     assert calls == [("init",), ("finalize",)] * 2
 
 

@@ -6,7 +6,7 @@ import compose
 import pytest
 import stores
 import torch
-from locking import held_table
+from locking import shared_table
 
 from gnnbench.core.cell import Until, phases
 from gnnbench.core.counters import LOCK_TIME, Counts
@@ -140,9 +140,9 @@ def test_peers_rows_of_a_locked_table_are_the_tables(name, dtype, width):
 
 
 @pytest.mark.parametrize("name", LOCKED)
-def test_peers_read_a_held_table_where_it_lies(name):
-    """As ``uva`` does: no copy, and nothing is locked any more when the last reader closes."""
-    table = held_table()
+def test_peers_read_a_shared_table_in_place(name):
+    """As with ``uva``: no copy is made, and the last reader unlocks the table."""
+    table = shared_table()
     first, second = (locked_rows(name, table) for _ in range(2))
     assert first.table.data_ptr() == second.table.data_ptr() == table.data_ptr()
     assert first.prepare(None)[LOCK_TIME] > 0

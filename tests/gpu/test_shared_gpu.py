@@ -76,7 +76,7 @@ def test_a_refusal_leaves_it_unlocked_and_read_only(table, monkeypatch):
 
 
 @pytest.mark.parametrize("store", [ZeroCopyGather, StagedGather])
-def test_both_stores_serve_the_held_table(table, store):
+def test_both_stores_serve_the_shared_table(table, store):
     shared_rows, rows = table
     job = SimpleNamespace(
         graph=SimpleNamespace(features=shared_rows), device=torch.device("cuda:0"), counts=Counts()

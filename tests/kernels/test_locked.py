@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 import torch
-from locking import fake_driver, held_table, permission_of
+from locking import fake_driver, permission_of, shared_table
 
 from gnnbench.core.errors import HostMemoryError
 from gnnbench.harness.failures import Failure, from_exception
@@ -21,7 +21,7 @@ def driver(monkeypatch):
 
 @pytest.fixture
 def table():
-    return held_table()
+    return shared_table()
 
 
 def test_shared_memory_is_locked_in_place_and_once(driver, table):

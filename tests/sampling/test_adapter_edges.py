@@ -1,4 +1,4 @@
-"""Edge ids of batches: derived, given and refused; parallel edges; seeds that repeat."""
+"""Edge ids of batches: derived, given and refused; parallel edges; repeated seeds."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ NUMBERED = {"edge_attr": torch.arange(SRC.numel()).double()}
     "how",
     [{}, {"edge_ids": AT}, {"edge_ids": AT.int()}, {"edge_ids": AT.numpy()}, {"data": data_of()}],
 )
-def test_pyg_reads_the_edges_own_data(how, filter_per_worker):
+def test_pyg_batches_have_their_edge_data(how, filter_per_worker):
     check_pyg(data_of(**NUMBERED), build().as_pyg(**how), filter_per_worker=filter_per_worker)
 
 
@@ -73,13 +73,13 @@ def test_pyg_over_a_sparse_adjacency():
         )
 
 
-def test_one_sampler_over_two_orders_of_edges():
+def test_one_adapter_over_two_orders_of_edges():
     adapter = build().as_pyg()
     check_pyg(data_of(**NUMBERED), adapter)
     check_pyg(data_of(SRC.flip(0), DST.flip(0), **NUMBERED), adapter, SRC.flip(0), DST.flip(0))
 
 
-def test_a_graph_of_the_store():
+def test_pyg_batches_of_a_stored_graph():
     graph = gnnbench.load_dataset("rmat@6")
     dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
     at = torch.randperm(graph.num_edges, generator=torch.Generator().manual_seed(1))
@@ -92,7 +92,7 @@ def test_a_graph_of_the_store():
 @needs_dgl
 @pytest.mark.parametrize("idtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("how", [{}, {"edge_ids": AT}])
-def test_dgl_reads_the_edges_own_data(how, idtype):
+def test_dgl_blocks_have_their_edge_data(how, idtype):
     g = dgl.graph((SRC.to(idtype), DST.to(idtype)), num_nodes=N)
     g.edata["number"] = torch.arange(SRC.numel())
     loader = dgl.dataloading.DataLoader(
@@ -121,12 +121,12 @@ def first(data, adapter, **how):
         (AT.clamp(max=20), "holds an id twice"),
     ],
 )
-def test_edge_ids_that_are_none(ids, words):
+def test_invalid_edge_ids_are_refused(ids, words):
     with pytest.raises(UsageError, match=words):
         build().as_pyg(edge_ids=ids)
 
 
-def test_edge_ids_of_other_edges():
+def test_edge_ids_of_other_edges_are_refused():
     with pytest.raises(UsageError, match="edge_ids are of other edges"):
         first(data_of(**NUMBERED), build().as_pyg(edge_ids=AT.flip(0)))
     if dgl is not None:
@@ -135,7 +135,7 @@ def test_edge_ids_of_other_edges():
             adapter.sample(dgl.graph((SRC, DST), num_nodes=N), torch.arange(N))
 
 
-def test_another_graph():
+def test_another_graph_is_refused():
     with pytest.raises(UsageError, match="has other edges than the sampler's"):
         first(data_of(DST, SRC), build().as_pyg())
     with pytest.raises(UsageError, match="has other edges than the sampler's"):
@@ -161,13 +161,13 @@ def test_random_walks_have_no_edge_data():
 
 
 def test_parallel_edges_are_kept():
-    """By the sampler, ``to_pyg`` and ``to_dgl``, and so by the adapters."""
+    """By the sampler, ``to_pyg``, ``to_dgl`` and both adapters."""
     indptr, indices = torch.tensor([0, 3, 3]), torch.tensor([1, 1, 0])
     batch = build([-1], (indptr, indices)).sample([0], with_positions=True)
     assert sorted(gnnbench.to_pyg(batch).e_id.tolist()) == [0, 1, 2]
     edges = {"src": torch.tensor([1, 1, 0]), "dst": torch.tensor([0, 0, 0])}
-    found = first(data_of(edges["src"], edges["dst"], 2), build([-1], (indptr, indices)).as_pyg())
-    assert sorted(found.e_id.tolist()) == [0, 1, 2]
+    loaded = first(data_of(edges["src"], edges["dst"], 2), build([-1], (indptr, indices)).as_pyg())
+    assert sorted(loaded.e_id.tolist()) == [0, 1, 2]
     if dgl is not None:
         g = dgl.graph((edges["src"], edges["dst"]), num_nodes=2)
         _, _, (block,) = build([-1], (indptr, indices)).as_dgl().sample(g, torch.tensor([0]))
@@ -182,26 +182,26 @@ def test_distinct_seeds_keep_the_order_of_first_occurrence():
 
 
 @pytest.mark.parametrize("frontier", ["new", "cumulative"])
-def test_seeds_that_repeat_in_pyg_form(frontier):
+def test_repeated_seeds_in_a_pyg_batch(frontier):
     """0 <- 1, 2; 1 <- 2; 2 <- 3; node 0 is a seed twice."""
     graph = torch.tensor([0, 2, 3, 4, 4]), torch.tensor([1, 2, 2, 3])
     data = data_of(graph[1], torch.tensor([0, 0, 1, 2]), 4)
-    found = first(data, build([-1], graph, frontier=frontier).as_pyg(), input_nodes=[0, 1, 0])
-    assert found.n_id.tolist() == [0, 1, 0, 2] and found.batch_size == 3
-    edges = sorted(zip(*found.edge_index.tolist(), found.e_id.tolist(), strict=True))
+    batch = first(data, build([-1], graph, frontier=frontier).as_pyg(), input_nodes=[0, 1, 0])
+    assert batch.n_id.tolist() == [0, 1, 0, 2] and batch.batch_size == 3
+    edges = sorted(zip(*batch.edge_index.tolist(), batch.e_id.tolist(), strict=True))
     assert edges == [(1, 0, 0), (1, 2, 0), (3, 0, 1), (3, 1, 2), (3, 2, 1)]
-    assert (found.num_sampled_nodes, found.num_sampled_edges) == ([3, 1], [5])
-    assert found.input_id.tolist() == [0, 1, 2]
+    assert (batch.num_sampled_nodes, batch.num_sampled_edges) == ([3, 1], [5])
+    assert batch.input_id.tolist() == [0, 1, 2]
 
 
 @one_thread()
-def test_a_loader_that_draws_with_replacement():
+def test_loader_with_replacement():
     torch.manual_seed(0)
     x = torch.randn(N, 4).double()
     layers = [GraphConv(4, 4).double() for _ in range(2)]
     run = lambda x, edges: layers[1](layers[0](x, edges).tanh(), edges)  # noqa: E731
     data = data_of(x=x, y=(torch.arange(N) > 6).long())
-    right = run(x, data.edge_index)
+    expected = run(x, data.edge_index)
     adapter = build([-1, -1]).as_pyg()
     repeats = 0
     for batch in NodeLoader(
@@ -209,13 +209,13 @@ def test_a_loader_that_draws_with_replacement():
     ):
         seeds = batch.n_id[: batch.batch_size]
         repeats += batch.batch_size - seeds.unique().numel()
-        torch.testing.assert_close(run(batch.x, batch.edge_index)[: len(seeds)], right[seeds])
+        torch.testing.assert_close(run(batch.x, batch.edge_index)[: len(seeds)], expected[seeds])
         assert torch.equal(data.y[seeds], batch.y[: len(seeds)])
     assert repeats > 0
 
 
 @needs_dgl
-def test_seeds_that_repeat_in_dgl_blocks():
+def test_repeated_seeds_in_dgl_blocks():
     g = dgl.graph((SRC, DST), num_nodes=N)
     seeds = torch.tensor([4, 0, 4, 4, 2])
     nodes, out, blocks = build([-1, -1]).as_dgl().sample(g, seeds)
@@ -225,7 +225,7 @@ def test_seeds_that_repeat_in_dgl_blocks():
     assert torch.equal(blocks[0].in_degrees().long(), degree[blocks[0].dstdata[dgl.NID]])
 
 
-def test_more_seeds_than_nodes():
+def test_more_seeds_than_nodes_in_pyg_form():
     with pytest.raises(UsageError, match="seeds holds an id twice"):
         build().sample(np.arange(5000) % 7)
     many = first(data_of(), build().as_pyg(), input_nodes=torch.arange(5000) % N)
@@ -235,7 +235,7 @@ def test_more_seeds_than_nodes():
 @needs_dgl
 @pytest.mark.parametrize("how", [{}, {"edge_ids": AT}])
 @pytest.mark.parametrize("formats", ["csc", "csr", "coo", ["csr", "csc"]])
-def test_a_dgl_graph_of_any_format(formats, how):
+def test_dgl_graph_of_any_format(formats, how):
     graph = dgl.graph((SRC, DST), num_nodes=N)
     graph.edata["number"] = torch.arange(SRC.numel())
     graph = graph.formats(formats)

@@ -1,4 +1,4 @@
-"""With all neighbours, a model on a batch gives what it gives on the whole graph, in float64."""
+"""With all neighbours, a model on a batch equals the model on the graph, in float64."""
 
 from functools import cache
 from itertools import pairwise
@@ -54,7 +54,7 @@ def inputs(name, request):
 
 
 def seeds_of(n):
-    """Nodes in no order, the last one among them."""
+    """Nodes in random order."""
     return torch.randperm(n, generator=torch.Generator().manual_seed(4))[: min(n, 11)]
 
 
@@ -69,7 +69,7 @@ def pyg_run(layers, model, x, edge_index, weight, sizes=None):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @one_thread()
-def test_through_pyg(name, request):
+def test_pyg_batches_equal_the_graph(name, request):
     n, src, dst, x, weight = inputs(name, request)
     indptr, indices, _ = csc_of(n, src, dst)
     data = Data(x=x, edge_index=torch.stack([src, dst]), edge_weight=weight)
@@ -79,17 +79,17 @@ def test_through_pyg(name, request):
         batches = list(NodeLoader(data, built.as_pyg(), input_nodes=seeds, batch_size=6))
         for model in MODELS:
             layers = layers_of(pyg_kinds, model, depth)
-            right = pyg_run(layers, model, x, data.edge_index, weight)
+            expected = pyg_run(layers, model, x, data.edge_index, weight)
             for batch in batches:
                 assert batch.e_id.unique().numel() == batch.num_edges
                 assert torch.equal(weight[batch.e_id], batch.edge_weight)
                 nodes = batch.n_id[: batch.batch_size]
                 for sizes in (None, (batch.num_sampled_nodes, batch.num_sampled_edges)):
-                    found = pyg_run(
+                    actual = pyg_run(
                         layers, model, batch.x, batch.edge_index, batch.edge_weight, sizes
                     )
                     torch.testing.assert_close(
-                        found[: batch.batch_size], right[nodes], rtol=1e-12, atol=1e-12
+                        actual[: batch.batch_size], expected[nodes], rtol=1e-12, atol=1e-12
                     )
 
 
@@ -106,8 +106,8 @@ def dgl_kinds():
 
 def dgl_run(layers, model, graphs, x):
     for layer, graph in zip(layers, graphs, strict=True):
-        given = {"edge_weight": graph.edata["weight"]} if model == "gcn" else {}
-        x = layer(graph, x, **given)
+        options = {"edge_weight": graph.edata["weight"]} if model == "gcn" else {}
+        x = layer(graph, x, **options)
         x = (x.flatten(1) if model == "gat" else x).tanh()
     return x
 
@@ -117,7 +117,7 @@ def dgl_run(layers, model, graphs, x):
     ("name", "frontier"), [*((name, None) for name in GRAPHS), ("hubs", "new"), ("star", "new")]
 )
 @one_thread()
-def test_through_dgl(name, frontier, request):
+def test_dgl_blocks_equal_the_graph(name, frontier, request):
     n, src, dst, x, weight = inputs(name, request)
     indptr, indices, _ = csc_of(n, src, dst)
     g = dgl.graph((src, dst), num_nodes=n)
@@ -129,7 +129,7 @@ def test_through_dgl(name, frontier, request):
         batches = list(dgl.dataloading.DataLoader(g, seeds_of(n), built, batch_size=6))
         for model in MODELS:
             layers = layers_of(dgl_kinds, model, depth)
-            right = dgl_run(layers, model, [g] * depth, x)
+            expected = dgl_run(layers, model, [g] * depth, x)
             for _, nodes, blocks in batches:
-                found = dgl_run(layers, model, blocks, blocks[0].srcdata["x"])
-                torch.testing.assert_close(found, right[nodes], rtol=1e-12, atol=1e-12)
+                actual = dgl_run(layers, model, blocks, blocks[0].srcdata["x"])
+                torch.testing.assert_close(actual, expected[nodes], rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""What PyG's and DGL's own loaders do and the adapters do not is refused by name."""
+"""Features of PyG's and DGL's loaders that the adapters do not support are refused."""
 
 import pytest
 import torch
@@ -26,13 +26,13 @@ def build(name="fused-map", **how):
     return gnnbench.build_sampler(name, GRAPH, [2], **how)
 
 
-def test_a_sampler_that_expands_nodes_again_is_no_default_for_pyg():
+def test_sampler_without_the_new_frontier_needs_an_explicit_one_for_pyg():
     with pytest.raises(UnsupportedError, match="'pgsampler' has no frontier 'new'"):
         build("pgsampler").as_pyg()
     assert build("pgsampler", frontier="cumulative").as_pyg() is not None
 
 
-def test_the_frontier_that_was_chosen_is_kept():
+def test_chosen_frontier_is_kept():
     assert build().as_pyg()._inner.frontier == "new"
     assert build(frontier="cumulative").as_pyg()._inner.frontier == "cumulative"
     assert build().frontier == "cumulative"
@@ -42,15 +42,15 @@ def test_the_frontier_that_was_chosen_is_kept():
     "option",
     ["disjoint", "subgraph_type", "directed", "time_attr", "replace", "weight_attr", "nosuch"],
 )
-def test_options_of_pygs_sampler(option):
+def test_options_of_pygs_sampler_are_refused(option):
     with pytest.raises(UnsupportedError, match=f"^{option}: "):
         build().as_pyg(**{option: True})
     with pytest.raises(UnsupportedError, match=f"^{option}: "):
-        asked = NodeSamplerInput(input_id=None, node=torch.tensor([0]))
-        build().as_pyg().sample_from_nodes(asked, **{option: True})
+        node_input = NodeSamplerInput(input_id=None, node=torch.tensor([0]))
+        build().as_pyg().sample_from_nodes(node_input, **{option: True})
 
 
-def test_times_of_seeds():
+def test_seed_times_are_refused():
     data = Data(edge_index=EDGES, time=torch.tensor([5, 9]), num_nodes=3)
     loader = NodeLoader(
         data, build().as_pyg(), input_nodes=torch.tensor([0]), input_time=torch.tensor([0])
@@ -59,7 +59,7 @@ def test_times_of_seeds():
         next(iter(loader))
 
 
-def test_heterogeneous_data():
+def test_heterogeneous_data_is_refused():
     data = HeteroData()
     data["p"].x = torch.arange(3.0)[:, None]
     data["p", "to", "p"].edge_index = EDGES
@@ -69,7 +69,7 @@ def test_heterogeneous_data():
         build().as_pyg(data=data)
 
 
-def test_stores_and_links():
+def test_feature_stores_and_links_are_refused():
     data = Data(edge_index=EDGES, num_nodes=3)
     loader = NodeLoader((data, data), build().as_pyg(), input_nodes=torch.tensor([0]))
     with pytest.raises(UnsupportedError, match="the loader's data is a tuple"):
@@ -78,7 +78,7 @@ def test_stores_and_links():
         next(iter(LinkLoader(data, build().as_pyg())))
 
 
-def test_attributes_that_are_no_node_or_edge_data_stay():
+def test_graph_level_attributes_are_kept():
     data = Data(edge_index=EDGES, x=torch.arange(3.0), note="kept", num_nodes=3)
     mask = torch.tensor([True, False, True])
     batch = next(iter(NodeLoader(data, build().as_pyg(), input_nodes=mask, batch_size=2)))
@@ -88,13 +88,13 @@ def test_attributes_that_are_no_node_or_edge_data_stay():
 
 @needs_dgl
 @pytest.mark.parametrize("option", ["edge_dir", "prob", "mask", "replace", "exclude", "nosuch"])
-def test_options_of_dgls_sampler(option):
+def test_options_of_dgls_sampler_are_refused(option):
     with pytest.raises(UnsupportedError, match=f"^{option}: "):
         build().as_dgl(**{option: True})
 
 
 @needs_dgl
-def test_edge_prediction_without_exclusion_alone():
+def test_edge_prediction_works_without_exclusion():
     g = dgl.graph((EDGES[0], EDGES[1]))
     as_edges = dgl.dataloading.as_edge_prediction_sampler
     _, pairs, blocks = as_edges(build().as_dgl()).sample(g, torch.tensor([0, 1]))
@@ -104,7 +104,7 @@ def test_edge_prediction_without_exclusion_alone():
 
 
 @needs_dgl
-def test_a_heterogeneous_dgl_graph():
+def test_heterogeneous_dgl_graph_is_refused():
     two = {("a", "r", "b"): (EDGES[0], EDGES[1]), ("b", "s", "a"): (EDGES[0], EDGES[1])}
     with pytest.raises(UnsupportedError, match=r"dgl\.to_homogeneous"):
         build().as_dgl().sample(dgl.heterograph(two), {"a": torch.tensor([0])})
@@ -125,18 +125,18 @@ def test_prefetched_edge_data_and_the_output_device():
 
 
 @needs_dgl
-def test_no_seeds():
+def test_batch_without_seeds():
     g = dgl.graph((EDGES[0], EDGES[1]))
     nodes, _, (block,) = build().as_dgl().sample(g, torch.empty(0, dtype=torch.int64))
     assert nodes.numel() == block.num_edges() == 0
-    asked = NodeSamplerInput(input_id=None, node=torch.empty(0, dtype=torch.int64))
-    assert build().as_pyg().sample_from_nodes(asked).node.numel() == 0
+    node_input = NodeSamplerInput(input_id=None, node=torch.empty(0, dtype=torch.int64))
+    assert build().as_pyg().sample_from_nodes(node_input).node.numel() == 0
 
 
 @pytest.mark.parametrize(
     "option", [{}, {"disjoint": True}, {"replace": True}, {"subgraph_type": "induced"}]
 )
-def test_options_of_a_neighbor_loader_are_not_ignored(option):
+def test_neighbor_loader_is_refused(option):
     data = Data(edge_index=EDGES, num_nodes=3)
     loader = NeighborLoader(data, num_neighbors=[1], neighbor_sampler=build().as_pyg(), **option)
     with pytest.raises(UnsupportedError, match="do not reach this sampler; use NodeLoader"):

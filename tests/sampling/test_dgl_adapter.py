@@ -37,7 +37,7 @@ def wide(graph):
 @pytest.mark.parametrize(
     ("name", "pick"), [(n, p) for n, p, f in CASES if f == "cumulative" and p != "reservoir"]
 )
-def test_batches_are_the_samplers(name, pick, small_graph):
+def test_blocks_equal_those_of_the_sampler(name, pick, small_graph):
     g = graph_of(small_graph)
     walks = pick == "random_walk"
     how = {} if not pick.startswith("weighted") else {"weights": torch.ones(g.num_edges())}
@@ -45,14 +45,14 @@ def test_batches_are_the_samplers(name, pick, small_graph):
     adapter = samplers[0].as_dgl()
     assert isinstance(adapter, dgl.dataloading.Sampler)
     adapter.set_epoch(2)
-    found = list(loader(g, small_graph.train_idx, adapter))
-    assert [len(seeds) for _, seeds, _ in found] == [64, 64, 64, 8]
-    for number, (nodes, seeds, blocks) in enumerate(found):
+    batches = list(loader(g, small_graph.train_idx, adapter))
+    assert [len(seeds) for _, seeds, _ in batches] == [64, 64, 64, 8]
+    for number, (nodes, seeds, blocks) in enumerate(batches):
         assert torch.equal(seeds, small_graph.train_idx[64 * number :][:64])
         batch = samplers[1].sample(seeds, epoch=2, batch=number, with_positions=not walks)
-        right = gnnbench.to_dgl(batch)
-        assert sorted(nodes.tolist()) == sorted(right[0].tolist())
-        for ours, theirs in zip(blocks, right[2], strict=True):
+        expected = gnnbench.to_dgl(batch)
+        assert sorted(nodes.tolist()) == sorted(expected[0].tolist())
+        for ours, theirs in zip(blocks, expected[2], strict=True):
             key = "weights" if walks else dgl.EID
             assert sorted(ours.edata[key].tolist()) == sorted(theirs.edata[key].tolist())
             assert torch.equal(ours.srcdata["feat"], small_graph.features[ours.srcdata[dgl.NID]])
@@ -77,7 +77,7 @@ class Net(torch.nn.Module):
 
 @pytest.mark.parametrize("name", NAMES)
 @one_thread()
-def test_a_training_loop_with_prefetched_features(name, small_graph):
+def test_training_loop_with_prefetched_features(name, small_graph):
     torch.manual_seed(0)
     adapter = build(name, wide(small_graph), [5, 5]).as_dgl(
         prefetch_node_feats=["feat"], prefetch_labels=["label"]
@@ -102,8 +102,8 @@ def test_a_training_loop_with_prefetched_features(name, small_graph):
     assert losses[-1] < 0.9 * losses[0]
 
 
-def test_a_graph_whose_edges_lie_in_another_order(small_graph):
-    """A DGL graph from COO: its CSC and the ids of its edges make sampler and adapter."""
+def test_edge_ids_of_a_dgl_graph_in_another_order(small_graph):
+    """Sampler and adapter are built from the CSC and edge ids of a COO graph."""
     generator = torch.Generator().manual_seed(1)
     shuffled = torch.randperm(small_graph.num_edges, generator=generator)
     dst = torch.repeat_interleave(torch.arange(400), small_graph.indptr.diff())
@@ -119,8 +119,8 @@ def test_a_graph_whose_edges_lie_in_another_order(small_graph):
 
 
 @pytest.mark.parametrize("id_dtype", [torch.int32, torch.int64])
-def test_the_blocks_have_the_graphs_id_type(id_dtype, small_graph):
-    """Whatever the sampler's is; DGL refuses to mix them."""
+def test_blocks_have_the_id_type_of_the_graph(id_dtype, small_graph):
+    """For any id type of the sampler, as DGL does not mix id types."""
     g = graph_of(small_graph)
     g = g.int() if id_dtype == torch.int32 else g
     seeds = small_graph.train_idx.to(id_dtype)
@@ -131,7 +131,7 @@ def test_the_blocks_have_the_graphs_id_type(id_dtype, small_graph):
             assert torch.equal(blocks[0].srcdata["feat"], small_graph.features[nodes.long()])
 
 
-def test_what_cannot_be(small_graph):
+def test_unsupported_uses_of_the_dgl_adapter(small_graph):
     g = graph_of(small_graph)
     adapter = build("hop-by-hop", wide(small_graph), [4, 3]).as_dgl()
     with pytest.raises(UsageError, match="has 3 nodes and 0 edges where the sampler's has 400"):

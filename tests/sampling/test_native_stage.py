@@ -1,4 +1,4 @@
-"""Our samplers in the place of the baseline's: one changed field, and the gate of its pick."""
+"""Native samplers in the baseline: one changed setting, and the gate of its pick."""
 
 from dataclasses import replace
 
@@ -49,16 +49,16 @@ def test_every_pick_passes_the_gate_of_its_law(sampler, pick, weighted_graph):
     assert system.recheck(2) == ""
 
 
-def test_every_sampler_does_the_baselines_work(weighted_graph):
+def test_native_samplers_have_equal_digests(weighted_graph):
     for pick in ("floyd", "weighted_alias", "random_walk"):
-        picked = [s.name for s in SAMPLERS if pick in s.picks["cpu"]]
-        digests = {sampling(weighted_graph, name, pick).check().digest for name in picked}
-        assert len(picked) >= 4 and len(digests) == 1
+        names = [s.name for s in SAMPLERS if pick in s.picks["cpu"]]
+        digests = {sampling(weighted_graph, name, pick).check().digest for name in names}
+        assert len(names) >= 4 and len(digests) == 1
 
 
-def test_default_picks_are_the_samplers(small_graph):
-    found = {s.name: sampling(small_graph, s.name).check().pick for s in SAMPLERS}
-    assert found == {
+def test_default_picks_of_samplers(small_graph):
+    picks = {s.name: sampling(small_graph, s.name).check().pick for s in SAMPLERS}
+    assert picks == {
         "hop-by-hop": "floyd",
         "gnnlab": "fisher_yates",
         "fused-map-by-hop": "floyd",
@@ -68,11 +68,11 @@ def test_default_picks_are_the_samplers(small_graph):
     }
 
 
-def test_the_printed_pgsampler_runs_where_it_is_let_and_says_what_it_lost(small_graph):
+def test_pgsampler_as_printed_runs_with_unsafe_and_counts_lost_tasks(small_graph):
     options = {"sampler.unsafe": True, "sampler.fetch_size": 7}
     system = sampling(small_graph, "pgsampler-as-printed", **options)
     report = system.check()
-    # A lost task of a node without neighbours loses no edge.
+    # Losing the task of a node without neighbours loses no edge.
     assert report.ok or system.stages.sampler.sampler.lost_tasks > 0
 
 
@@ -85,8 +85,8 @@ def test_the_printed_pgsampler_runs_where_it_is_let_and_says_what_it_lost(small_
         ("random_walk", "compared with the reference"),
     ],
 )
-def test_a_sampler_that_draws_otherwise_is_caught(pick, words, weighted_graph):
-    """Half the fanouts: too few edges by the law, or, of walks, not the reference's."""
+def test_sampler_with_smaller_fanouts_is_caught(pick, words, weighted_graph):
+    """With half the fanouts, there are too few edges, or walks differ from the reference."""
     system = sampling(weighted_graph, "fused-map", pick)
     sampler = system.stages.sampler.sampler
     sampler.setting = replace(sampler.setting, fanouts=(2, 1))
@@ -94,7 +94,7 @@ def test_a_sampler_that_draws_otherwise_is_caught(pick, words, weighted_graph):
     assert not report.ok and words in report.reason
 
 
-def test_what_a_stage_tells_of_itself(small_graph):
+def test_properties_of_a_native_stage(small_graph):
     stage = sampling(small_graph, "hop-by-hop").stages.sampler
     assert stage.native and stage.sampled_on == torch.device("cpu") and stage.graph_bytes() == 0
     stage.close()
@@ -111,7 +111,7 @@ def test_what_a_stage_tells_of_itself(small_graph):
         ({"torch": "2.10.1"}, True, True, "the native library needs torch 2.11, this is 2.10.1"),
     ],
 )
-def test_what_a_gpu_takes(monkeypatch, info, usable, gpu, words):
+def test_missing_requirements_of_a_gpu(monkeypatch, info, usable, gpu, words):
     monkeypatch.setattr(library, "native_info", lambda: {"torch": "2.11.0+cu130", **info})
     monkeypatch.setattr(library, "has_cuda_library", lambda: usable)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)

@@ -42,7 +42,7 @@ class Net(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("name", "pick", "frontier"), [c for c in CASES if c[1] != "reservoir"])
-def test_batches_are_the_samplers(name, pick, frontier, small_graph):
+def test_batches_equal_those_of_the_sampler(name, pick, frontier, small_graph):
     walks = pick == "random_walk"
     sampler = build(name, small_graph, [4, 3], pick, frontier=frontier, seed=5)
     adapter = sampler.as_pyg()
@@ -52,16 +52,18 @@ def test_batches_are_the_samplers(name, pick, frontier, small_graph):
     assert [b.batch_size for b in batches] == [64, 64, 64, 8]
     for number, batch in enumerate(batches):
         seeds = small_graph.train_idx[64 * number : 64 * (number + 1)]
-        right = gnnbench.to_pyg(same.sample(seeds, epoch=2, batch=number, with_positions=not walks))
+        expected = gnnbench.to_pyg(
+            same.sample(seeds, epoch=2, batch=number, with_positions=not walks)
+        )
         assert batch.n_id[: batch.batch_size].tolist() == seeds.tolist()
         assert torch.equal(batch.x, small_graph.features[batch.n_id])
-        assert batch.num_sampled_nodes == right.num_sampled_nodes
-        assert batch.num_sampled_edges == right.num_sampled_edges
-        assert sorted(batch.n_id.tolist()) == sorted(right.n_id.tolist())
+        assert batch.num_sampled_nodes == expected.num_sampled_nodes
+        assert batch.num_sampled_edges == expected.num_sampled_edges
+        assert sorted(batch.n_id.tolist()) == sorted(expected.n_id.tolist())
         if walks:
             assert "e_id" not in batch
         else:
-            assert sorted(batch.e_id.tolist()) == sorted(right.e_id.tolist())
+            assert sorted(batch.e_id.tolist()) == sorted(expected.e_id.tolist())
             src = batch.n_id[batch.edge_index[0]]
             assert torch.equal(small_graph.indices[batch.e_id].long(), src)
 
@@ -70,7 +72,7 @@ def test_batches_are_the_samplers(name, pick, frontier, small_graph):
     ("name", "frontier"), [*((name, "cumulative") for name in NAMES), ("fused-map", "new")]
 )
 @one_thread()
-def test_a_training_loop(name, frontier, small_graph):
+def test_training_loop_learns(name, frontier, small_graph):
     torch.manual_seed(0)
     adapter = build(name, small_graph, [5, 5], frontier=frontier).as_pyg()
     batches = loader(small_graph, adapter, shuffle=True)
@@ -90,29 +92,29 @@ def test_a_training_loop(name, frontier, small_graph):
     assert losses[-1] < 0.9 * losses[0]
 
 
-def test_workers_draw_what_one_process_draws(small_graph):
+def test_workers_sample_the_same_batches_as_one_process(small_graph):
     edges = []
     for workers in (0, 2):
         adapter = build("fused-map", small_graph, [4, 3]).as_pyg()
         adapter.set_epoch(1)
-        found = loader(small_graph, adapter, batch_size=32, num_workers=workers)
-        edges.append([batch.e_id.tolist() for batch in found])
+        batches = loader(small_graph, adapter, batch_size=32, num_workers=workers)
+        edges.append([batch.e_id.tolist() for batch in batches])
     assert edges[0] == edges[1]
 
 
-def test_batches_go_on_where_no_epoch_is_named(small_graph):
+def test_batches_continue_without_set_epoch(small_graph):
     adapter = build("hop-by-hop", small_graph, [4, 3]).as_pyg()
-    found = loader(small_graph, adapter)
-    first, second = ([b.e_id.tolist() for b in found] for _ in range(2))
+    batches = loader(small_graph, adapter)
+    first, second = ([b.e_id.tolist() for b in batches] for _ in range(2))
     assert first != second
     adapter.set_epoch(0)
-    assert [b.e_id.tolist() for b in found] == first
+    assert [b.e_id.tolist() for b in batches] == first
     adapter.set_epoch(0, batch=4)
-    assert [b.e_id.tolist() for b in found] == second
+    assert [b.e_id.tolist() for b in batches] == second
 
 
-def test_edges_of_a_graph_in_another_order(small_graph):
-    """``edge_ids`` names the user's edges: their data comes along with the batch."""
+def test_edge_ids_of_a_graph_in_another_order(small_graph):
+    """``edge_ids`` are ids of the user's edges, whose data is in the batch."""
     generator = torch.Generator().manual_seed(1)
     shuffled = torch.randperm(small_graph.num_edges, generator=generator)
     adapter = build("hop-by-hop", small_graph, [4, 3]).as_pyg(edge_ids=shuffled)
@@ -121,16 +123,16 @@ def test_edges_of_a_graph_in_another_order(small_graph):
     data = Data(x=small_graph.features, edge_index=torch.empty_like(edges))
     data.edge_index[:, shuffled] = edges
     data.edge_attr = torch.arange(small_graph.num_edges)
-    found = NodeLoader(
+    batches = NodeLoader(
         data, adapter, input_nodes=small_graph.train_idx, batch_size=50, filter_per_worker=False
     )
-    for batch in found:
+    for batch in batches:
         ends = data.edge_index[:, batch.e_id]
         assert torch.equal(batch.n_id[batch.edge_index], ends)
         assert torch.equal(batch.edge_attr, batch.e_id)
 
 
-def test_what_cannot_be(small_graph):
+def test_unsupported_uses_of_the_pyg_adapter(small_graph):
     sampler = build("hop-by-hop", small_graph, [4, 3])
     with pytest.raises(UsageError, match="edge_ids must be one id for each of"):
         sampler.as_pyg(edge_ids=torch.arange(3))
@@ -144,9 +146,9 @@ def test_what_cannot_be(small_graph):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", [s.name for s in gnnbench.samplers() if "unsafe" not in s.options])
-def test_a_sampler_on_a_gpu_gives_the_loader_what_it_looks_up(name, small_graph):
-    only = {"frontier": "cumulative"} if name in ("pgsampler", "dgl-fusion") else {}
-    adapter = build(name, small_graph, [4, 3], device="cuda", **only).as_pyg()
+def test_gpu_sampler_works_in_the_loader(name, small_graph):
+    options = {"frontier": "cumulative"} if name in ("pgsampler", "dgl-fusion") else {}
+    adapter = build(name, small_graph, [4, 3], device="cuda", **options).as_pyg()
     for batch in loader(small_graph, adapter):
         assert torch.equal(batch.x, small_graph.features[batch.n_id])
         src = batch.n_id[batch.edge_index[0]]

@@ -1,4 +1,4 @@
-"""PyG's loader by one extension or the other: the one that was asked for, and its law."""
+"""PyG's loader with each sampling extension: the requested one is used, and its law."""
 
 import compose
 import numpy as np
@@ -26,64 +26,64 @@ def stage(graph, extension, fanouts=(9, 9), **fields):
 
 
 @pytest.mark.parametrize("extension", OPERATORS)
-def test_the_operator_that_is_called(extension, small_graph):
-    """Whatever else is installed; and what PyG prefers is as before afterwards."""
+def test_requested_extension_is_called(extension, small_graph):
+    """Even if both are installed; PyG's own preference is restored."""
     from torch.profiler import ProfilerActivity, profile
 
-    made = stage(small_graph, extension)
+    pyg_stage = stage(small_graph, extension)
     import torch_geometric.typing as flags
 
     before = flags.WITH_PYG_LIB
     with profile(activities=[ProfilerActivity.CPU]) as trace:
-        made.sample(small_graph.train_idx[:64], 0, 0)
+        pyg_stage.sample(small_graph.train_idx[:64], 0, 0)
     called = {event.name for event in trace.events()}
     assert called & set(OPERATORS.values()) == {OPERATORS[extension]}
     assert before == flags.WITH_PYG_LIB
 
 
-def test_an_extension_that_does_not_load(monkeypatch, small_graph):
-    """Installed for another torch: named, it is not replaced by the other."""
-    made = stage(small_graph, "torch-sparse")
+def test_broken_extension_is_not_replaced(monkeypatch, small_graph):
+    """A requested extension that does not load is an error."""
+    pyg_stage = stage(small_graph, "torch-sparse")
     import torch_geometric.typing as flags
 
     monkeypatch.setattr(flags, "WITH_PYG_LIB", False)
-    assert made.sample(small_graph.train_idx[:4], 0, 0).sizes().num_edges > 0
+    assert pyg_stage.sample(small_graph.train_idx[:4], 0, 0).sizes().num_edges > 0
     missing = pytest.raises(MissingError, match=r"cannot load .* pyg-lib.*data\.pyg\.org")
     with missing, pyg_import.sampling_by("pyg-lib"):
         pass
 
 
 def shares(graph, extension, k, draws=3000):
-    """How often each of a row's edges is drawn where k of them are, over the right number."""
-    made = stage(graph, extension, fanouts=(k,))
+    """Samples of each edge of a row over the expected number, and this number."""
+    pyg_stage = stage(graph, extension, fanouts=(k,))
     degree = graph.indptr.diff()
     row = int(torch.nonzero((degree >= 8) & (degree <= 40))[0])
     counts = np.zeros(int(degree[row]))
     for number in range(draws):
-        (hop,) = made.sample(torch.tensor([row]), 0, number).hops()
+        (hop,) = pyg_stage.sample(torch.tensor([row]), 0, number).hops()
         assert len(set(hop.positions.tolist())) == k
         counts[hop.positions - int(graph.indptr[row])] += 1
     return counts / (draws * k / counts.size), draws * k / counts.size
 
 
-def test_pyg_lib_draws_every_edge_of_a_row_as_often(small_graph):
-    found, right = shares(small_graph, "pyg-lib", 3)
-    d = found.size
+def test_pyg_lib_samples_edges_uniformly(small_graph):
+    ratios, expected = shares(small_graph, "pyg-lib", 3)
+    d = ratios.size
     # This sum of squares has d - 1 degrees of freedom.
-    chi = ((found - 1) ** 2).sum() * right * (d - 1) / (d - 3)
+    chi = ((ratios - 1) ** 2).sum() * expected * (d - 1) / (d - 3)
     assert chi < (d - 1) + 5 * np.sqrt(2 * (d - 1))
 
 
-def test_torch_sparse_does_not(small_graph):
-    """Which is why its law has another name; should it be mended, this says so."""
-    found, _ = shares(small_graph, "torch-sparse", 1)
-    assert found[-1] == 0 and found[:-1].min() > 0.5
-    found, _ = shares(small_graph, "torch-sparse", 3)
-    assert found[-3:].max() < 0.9 < found[:-3].min()
+def test_torch_sparse_does_not_sample_uniformly(small_graph):
+    """Therefore its law has another name. The test fails once torch-sparse is fixed."""
+    ratios, _ = shares(small_graph, "torch-sparse", 1)
+    assert ratios[-1] == 0 and ratios[:-1].min() > 0.5
+    ratios, _ = shares(small_graph, "torch-sparse", 3)
+    assert ratios[-3:].max() < 0.9 < ratios[:-3].min()
 
 
 @pytest.mark.parametrize("extension", OPERATORS)
-def test_the_gate_and_the_audit(extension, small_graph):
+def test_extension_passes_gate_and_audit(extension, small_graph):
     system = compose.make(small_graph, "pyg", {"sampler.extension": extension})
     report = system.check()
     assert report.ok, report.reason
@@ -95,9 +95,9 @@ def test_the_gate_and_the_audit(extension, small_graph):
     assert system.recheck(7) == ""
 
 
-def test_a_hop_that_nothing_is_drawn_at(small_graph):
-    """A seed without in-neighbours, by what an extension reports or leaves to be found out."""
-    alone = torch.nonzero(small_graph.indptr.diff() == 0)[0]
+def test_seed_without_in_neighbours(small_graph):
+    """The sizes of its batch are complete with every extension."""
+    isolated = torch.nonzero(small_graph.indptr.diff() == 0)[0]
     for extension in pyg_import.extensions():
-        batch = stage(small_graph, extension).sample(alone, 0, 0)
-        assert [(d.tolist(), e) for d, e in batch.sizes().hops] == [(alone.tolist(), 0), ([], 0)]
+        batch = stage(small_graph, extension).sample(isolated, 0, 0)
+        assert [(d.tolist(), e) for d, e in batch.sizes().hops] == [(isolated.tolist(), 0), ([], 0)]

@@ -1,4 +1,4 @@
-"""PyG's loader with worker processes: the batches asked for, audited, and nothing left behind."""
+"""PyG's loader with worker processes: batches, audits and clean shutdown."""
 
 import multiprocessing
 from dataclasses import replace
@@ -13,15 +13,15 @@ from gnnbench.sampling import pyg
 
 @pytest.fixture
 def make(small_graph):
-    made = []
+    systems = []
 
     def build(workers, extension="pyg-lib", **changes):
         settings = {"sampler.workers": workers, "sampler.extension": extension}
-        made.append(compose.make(small_graph, "pyg", settings, **changes))
-        return made[-1]
+        systems.append(compose.make(small_graph, "pyg", settings, **changes))
+        return systems[-1]
 
     yield build
-    for system in made:
+    for system in systems:
         system.close()
 
 
@@ -41,8 +41,8 @@ def test_gate_and_epochs(make, workers, extension):
     assert system.recheck(9) == ""
 
 
-def test_other_processes_draw(make):
-    """As many as asked for, the same in every epoch, and none once the system is closed."""
+def test_worker_processes_live_until_close(make):
+    """The requested number of workers runs in every epoch and ends with the system."""
     before = set(multiprocessing.active_children())
     system = make(2)
     compose.run(system, 0)
@@ -56,8 +56,8 @@ def test_other_processes_draw(make):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_edges_are_made_once(make, workers, monkeypatch):
-    """In the order of ours, piece by piece; PyG's sampler reads those very ones."""
+def test_edge_index_is_built_once(make, workers, monkeypatch):
+    """It has the order of the graph, is built in chunks, and is used by PyG's sampler."""
     monkeypatch.setattr(pyg, "NODES_PER_CHUNK", 7)
     sampler = make(workers, until="sample").stages.sampler
     graph, data = sampler.job.graph, sampler.loader.data
@@ -70,7 +70,7 @@ def test_edges_are_made_once(make, workers, monkeypatch):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_edges_of_a_graph_without_any(small_graph, shared):
+def test_edge_index_of_a_graph_without_edges(small_graph, shared):
     bare = {"indptr": torch.zeros(4, dtype=torch.int64), "indices": small_graph.indices[:0]}
     graph = replace(small_graph, **bare)
     assert pyg._edge_index(graph, shared).shape == (2, 0)
@@ -87,8 +87,8 @@ def test_batches_come_in_the_order_of_the_epoch(make):
         assert not batch.sizes().seeds.is_shared()
 
 
-def test_a_batch_out_of_turn(make):
-    """In the middle of an epoch that then begins anew, and is audited like any other."""
+def test_batch_out_of_order(make):
+    """Sampled in the middle of an epoch; the next epoch passes its audit."""
     system = make(2, until="sample")
     sampler = system.stages.sampler
     seeds = list(torch.arange(200).split(16))
@@ -103,7 +103,7 @@ def test_a_batch_out_of_turn(make):
     assert report.ok, report.reason
 
 
-def test_other_seeds_than_asked_for_are_caught(make, monkeypatch):
+def test_wrong_seeds_are_caught(make, monkeypatch):
     system = make(1)
     batches = pyg.EpochBatchSampler.__iter__
     wrong = lambda self: (ids[::-1][1:] for ids in batches(self))  # noqa: E731

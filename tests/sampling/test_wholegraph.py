@@ -1,4 +1,4 @@
-"""WholeGraph without WholeGraph: what it is asked, and how its answers are read."""
+"""WholeGraph's sampler without WholeGraph: conversion of its results."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ FANOUTS = (4, 3, 2)
 
 
 def read(graph, drawn):
-    """A batch of such an answer, with positions as the stage looks them up."""
+    """A batch of a WholeGraph result, with positions looked up as by the stage."""
     return WholeGraphBatch(0, drawn, _EdgeLookup(graph, torch.device("cpu")).positions)
 
 
-def answer(graph, seeds):
+def wholegraph_result(graph, seeds):
     """A batch in the form of ``multilayer_sample_without_replacement``, the input layer first."""
     batch = reference.sample(
         graph.indptr, graph.indices, seeds.int(), list(FANOUTS), pick="floyd",
@@ -30,9 +30,9 @@ def answer(graph, seeds):
     return nodes, None, [b.indptr for b in batch.blocks], [b.indices for b in batch.blocks]
 
 
-def test_answers_pass_the_structural_check(small_graph):
+def test_converted_batches_pass_the_structural_check(small_graph):
     seeds = small_graph.train_idx[:50]
-    drawn = answer(small_graph, seeds)
+    drawn = wholegraph_result(small_graph, seeds)
     batch = read(small_graph, drawn)
     hops = batch.hops()
     gate.check_structure(small_graph, FANOUTS, "cumulative", seeds, hops)
@@ -42,8 +42,8 @@ def test_answers_pass_the_structural_check(small_graph):
         assert np.array_equal(dst.numpy(), hop.dst) and edges == hop.edge_dst.size
 
 
-def test_every_parallel_edge_has_a_position_of_its_own(small_graph):
-    """With every in-neighbour drawn the positions are all of each row's."""
+def test_every_parallel_edge_has_its_own_position(small_graph):
+    """With all in-neighbours, the positions are all of each row."""
     rows = torch.arange(small_graph.num_nodes)
     dst = torch.repeat_interleave(rows, small_graph.indptr.diff())
     drawn = ([small_graph.indices, rows], None, [small_graph.indptr], [torch.arange(dst.numel())])
@@ -52,16 +52,16 @@ def test_every_parallel_edge_has_a_position_of_its_own(small_graph):
     assert np.array_equal(small_graph.indices.numpy()[hop.positions], hop.edge_src)
 
 
-@pytest.mark.parametrize("bend", ["twice", "elsewhere", "last"])
-def test_wrong_answers_are_caught(bend, small_graph):
+@pytest.mark.parametrize("fault", ["repeated", "no edge", "last"])
+def test_wrong_results_are_caught(fault, small_graph):
     seeds = small_graph.train_idx[:50]
-    nodes, _, offsets, columns = answer(small_graph, seeds)
+    nodes, _, offsets, columns = wholegraph_result(small_graph, seeds)
     last = columns[-1].clone()
     row = int((offsets[-1].diff() == 4).nonzero()[0])
     begin = int(offsets[-1][row])
-    if bend == "twice":
+    if fault == "repeated":
         last[begin : begin + 4] = last[begin]
-    elif bend == "elsewhere":
+    elif fault == "no edge":
         last[begin] = row  # the destination itself: no edge of it
     else:
         last[begin] = nodes[-2].numel() - 1
@@ -70,20 +70,20 @@ def test_wrong_answers_are_caught(bend, small_graph):
         gate.check_structure(small_graph, FANOUTS, "cumulative", seeds, hops)
 
 
-def test_it_samples_only():
+def test_wholegraph_samples_and_loads_only():
     wholegraph = find("wholegraph")
     assert "only samples and loads" in wholegraph.resolved({}, "cuda", Until.COMPUTE).unsupported
     assert "does not run on cpu" in wholegraph.resolved({}, "cpu", Until.SAMPLE).unsupported
-    found = wholegraph.resolved({"sampler.memory": "chunked"}, "cuda", Until.SAMPLE)
-    assert not found.unsupported
-    assert found.recipe["sampler"] == {
+    resolved = wholegraph.resolved({"sampler.memory": "chunked"}, "cuda", Until.SAMPLE)
+    assert not resolved.unsupported
+    assert resolved.recipe["sampler"] == {
         "name": "wholegraph", "pick": "wholegraph", "frontier": "cumulative", "memory": "chunked",
     }  # fmt: skip
     with pytest.raises(UsageError, match=r"'wholegraph'\.memory cannot be paper; it is continuous"):
         wholegraph.resolved({"sampler.memory": "paper"}, "cuda", Until.SAMPLE)
 
 
-def test_what_is_missing_says_how_to_get_it():
+def test_missing_wholegraph_has_an_installation_hint():
     missing = WholeGraphSampler.missing("cuda")
     if missing is None:
         pytest.skip("WholeGraph is here")

@@ -1,4 +1,4 @@
-"""Rankings on graphs small enough to be ranked by hand."""
+"""Rankings of cache policies on small graphs."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from gnnbench.kernels import rng
 
 
 @pytest.fixture
-def by_hand(small_graph):
+def five_nodes(small_graph):
     """Five nodes; node 3 is an in-neighbour of four, 0 of two (a parallel edge), 1 of one."""
     return replace(
         small_graph,
@@ -33,7 +33,7 @@ def by_hand(small_graph):
 
 
 def footprint(epoch):
-    """Epochs of two batches: the timed epoch 0, then those that are pre-sampled."""
+    """Two batches per epoch: the timed epoch 0 and two presampled epochs."""
     batches = {
         0: [[4, 2], [4]],
         PRESAMPLED: [[1, 2], [2, 3]],
@@ -46,40 +46,40 @@ def rank(text, graph, epochs=()):
     return ranking(hotness(Policy.named(text), graph, footprint, epochs), 5, 5).tolist()
 
 
-def test_degree_counts_whose_in_neighbour_a_node_is(by_hand, monkeypatch):
-    assert out_degrees(by_hand).tolist() == [2, 1, 0, 4, 0]
-    assert rank("degree", by_hand) == [3, 0, 1, 2, 4]
-    monkeypatch.setattr(policy, "CHUNK", 3)  # counted in parts of 5 edges, as there are 5 nodes
-    assert out_degrees(by_hand).tolist() == [2, 1, 0, 4, 0]
+def test_degree_policy_counts_out_edges(five_nodes, monkeypatch):
+    assert out_degrees(five_nodes).tolist() == [2, 1, 0, 4, 0]
+    assert rank("degree", five_nodes) == [3, 0, 1, 2, 4]
+    monkeypatch.setattr(policy, "CHUNK", 3)  # chunks of at least 5 edges, the number of nodes
+    assert out_degrees(five_nodes).tolist() == [2, 1, 0, 4, 0]
 
 
-def test_presampling_counts_visits_of_epochs_of_its_own(by_hand):
-    assert rank("presc#1", by_hand) == [2, 1, 3, 0, 4]  # twice, once, once, never, never
-    assert rank("presc#2", by_hand) == [1, 0, 2, 3, 4]  # three times, then twice each
+def test_presampling_counts_visits_of_presampled_epochs(five_nodes):
+    assert rank("presc#1", five_nodes) == [2, 1, 3, 0, 4]  # twice, once, once, never, never
+    assert rank("presc#2", five_nodes) == [1, 0, 2, 3, 4]  # three times, then twice each
 
 
-def test_the_optimum_counts_the_epochs_that_are_measured_and_no_other(by_hand):
-    assert rank("optimal", by_hand, [0]) == [4, 2, 0, 1, 3]
-    assert rank("optimal", by_hand, [PRESAMPLED]) == rank("presc#1", by_hand)
+def test_optimal_policy_counts_visits_of_given_epochs(five_nodes):
+    assert rank("optimal", five_nodes, [0]) == [4, 2, 0, 1, 3]
+    assert rank("optimal", five_nodes, [PRESAMPLED]) == rank("presc#1", five_nodes)
 
 
-def test_random_is_a_permutation_that_the_seed_decides(by_hand):
-    found = rank("random", by_hand)
-    assert sorted(found) == [0, 1, 2, 3, 4]
-    assert found == rng.permutation(5, rng.key(5, 0, "cache")).tolist()
+def test_random_policy_is_a_seeded_permutation(five_nodes):
+    order = rank("random", five_nodes)
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert order == rng.permutation(5, rng.key(5, 0, "cache")).tolist()
 
 
-def test_equals_are_ranked_by_id():
+def test_ties_are_ranked_by_id():
     assert ranked(torch.tensor([1, 7, 1, 7, 0])).tolist() == [1, 3, 0, 2, 4]
 
 
 @given(hotness=st.lists(st.integers(0, 3), max_size=30))
-def test_a_ranking_is_a_stable_sort(hotness):
-    right = sorted(range(len(hotness)), key=lambda node: -hotness[node])
-    assert ranked(torch.tensor(hotness, dtype=torch.int64)).tolist() == right
+def test_ranked_is_a_stable_sort(hotness):
+    expected = sorted(range(len(hotness)), key=lambda node: -hotness[node])
+    assert ranked(torch.tensor(hotness, dtype=torch.int64)).tolist() == expected
 
 
-def test_presampled_epochs_are_none_that_a_run_times():
+def test_presampled_epochs_are_beyond_timed_epochs():
     from gnnbench.harness.protocol import EPOCH_NUMBERS
 
     assert Policy.named("presc#2").text == "presc#2"
@@ -88,11 +88,11 @@ def test_presampled_epochs_are_none_that_a_run_times():
 
 
 @pytest.mark.parametrize("text", ["presc", "presc#0", "presc#01", "presc#-1", "lru", "", 3])
-def test_what_is_no_policy_is_refused(text):
+def test_unknown_policy_is_refused(text):
     with pytest.raises(UsageError, match=r"it is degree, random, presc#K .* optimal or sieve"):
         Policy.named(text)
 
 
 @pytest.mark.parametrize(("ratio", "rows"), [(0, 0), (1, 100), (0.29, 29), (0.074, 7), (0.3, 30)])
-def test_a_ratio_is_of_all_nodes(ratio, rows):
+def test_cached_rows_of_a_ratio(ratio, rows):
     assert cached_rows(ratio, 100) == rows

@@ -1,4 +1,4 @@
-"""SIEVE's queue against the paper's own loop, one request after the other."""
+"""SIEVE's queue compared with the paper's loop over single requests."""
 
 import pytest
 import torch
@@ -20,45 +20,45 @@ def hits(batches, num_nodes, capacity):
 
 
 def queue_of(sieve):
-    """Nodes from the oldest to the newest, as the links have them."""
-    slot, found = int(sieve.state[1]), []
+    """Nodes from the oldest to the newest, following the links."""
+    slot, nodes = int(sieve.state[1]), []
     while slot >= 0:
-        found.append(int(sieve.nodes[slot]))
+        nodes.append(int(sieve.nodes[slot]))
         slot = int(sieve.newer[slot])
-    return found
+    return nodes
 
 
-def test_a_run_by_hand():
+def test_hits_of_a_small_sequence():
     assert hits([[0, 1]], 4, 2) == [0]
     assert hits([[0, 1], [0, 2]], 4, 2) == [0, 1]
-    # 0 was visited, so 1 went; a first-in first-out queue would have lost 0 here.
+    # 0 was visited, so 1 is evicted; a FIFO queue would have evicted 0.
     assert hits([[0, 1], [0, 2], [0, 2]], 4, 2) == [0, 1, 2]
     assert hits([[0, 1], [0, 2], [1]], 4, 2) == [0, 1, 0]
 
 
-def test_slots_by_hand():
+def test_slots_of_a_small_sequence():
     cache = Sieve(3)
     slots, evicted = cache.insert(ids([7, 5]))
     assert slots.dtype is torch.int32 and evicted.dtype is torch.int64
     assert (slots.tolist(), evicted.tolist(), queue_of(cache)) == ([0, 1], [], [7, 5])
     cache.mark(torch.tensor([0], dtype=torch.int32))
-    # 9 takes the slot that is free, 8 that of 5, for 7 was visited; then 9's and so on.
+    # 9 takes the free slot, 8 the slot of 5, as 7 was visited; then the slot of 9, and so on.
     slots, evicted = cache.insert(ids([9, 8]))
     assert (slots.tolist(), evicted.tolist(), queue_of(cache)) == ([2, 1], [5], [7, 9, 8])
     slots, evicted = cache.insert(ids([1, 2, 3]))
-    assert evicted.tolist() == [9, 8, 1]  # 1 came with 3, for which it had to go
+    assert evicted.tolist() == [9, 8, 1]  # 1 was evicted for 3 in the same call
     assert (slots.tolist(), queue_of(cache)) == ([-1, 1, 2], [7, 2, 3])
     assert cache.nodes.tolist() == [7, 2, 3] and not cache.visited.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_ids_are_inserted_in_ascending_order_each_once(dtype):
-    found = in_order(torch.tensor([7, 2, 7, 9, 2], dtype=dtype))
-    assert found.dtype is dtype and found.tolist() == [2, 7, 9]
+def test_in_order_sorts_and_deduplicates(dtype):
+    ordered = in_order(torch.tensor([7, 2, 7, 9, 2], dtype=dtype))
+    assert ordered.dtype is dtype and ordered.tolist() == [2, 7, 9]
     assert in_order(torch.empty(0, dtype=dtype)).tolist() == []
 
 
-def test_no_room_hits_nothing_and_room_for_all_misses_once():
+def test_hits_of_empty_and_full_size_caches():
     batches = [[0, 1, 2], [2, 0], [1]]
     assert hits(batches, 3, 0) == [0, 0, 0]
     assert hits(batches, 3, 3) == [0, 2, 1]
@@ -68,8 +68,8 @@ def test_no_room_hits_nothing_and_room_for_all_misses_once():
     batches=st.lists(st.lists(st.integers(0, 11), unique=True, max_size=9), max_size=25),
     capacity=st.integers(0, 12),
 )
-def test_a_cache_is_the_loop_as_printed(batches, capacity):
-    """Hits of every batch, and the queue after it, in its order."""
+def test_sieve_equals_the_papers_loop(batches, capacity):
+    """Compares hits of every batch, and the queue after it."""
     assert hits(batches, 12, capacity) == reference.sieve_hits(batches, capacity)
     printed, cache, where = reference.Sieve(capacity), Sieve(capacity), {}
     for batch in batches:
@@ -95,7 +95,7 @@ def test_a_cache_is_the_loop_as_printed(batches, capacity):
         ({"visited": torch.zeros(3)}, "visited must be uint8, it is float32"),
     ],
 )
-def test_what_is_no_queue_is_refused(changed, words):
+def test_invalid_queue_is_refused(changed, words):
     cache = Sieve(3)
     cache.newer[:] = 9
     cache.visited[:] = 1

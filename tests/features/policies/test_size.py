@@ -1,4 +1,4 @@
-"""What is left for a cache, in numbers small enough to be looked at."""
+"""The number of rows that fit into the memory left for a cache."""
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ from gnnbench.features.policies.size import MARGIN_BYTES, fitting_rows
 GIB = 1 << 30
 
 
-def test_the_rest_less_the_margin_by_hand():
-    # 16 GiB, of which an epoch takes 4; less 0.5 for other batches and 0.5 of the margin: 11.
+def test_fitting_rows_are_memory_minus_peak_and_margin():
+    # 16 GiB minus a peak of 4, minus 0.5 for larger batches and a margin of 0.5: 11.
     assert fitting_rows(10**9, 512, 16 * GIB, 4 * GIB) == 11 * GIB // 512
     assert fitting_rows(10**9, 512, 16 * GIB, 4 * GIB, limit=3 * GIB) == 3 * GIB // 512
     assert fitting_rows(10**9, 512, 16 * GIB, 4 * GIB, limit=12 * GIB) == 11 * GIB // 512
@@ -20,7 +20,7 @@ def test_the_rest_less_the_margin_by_hand():
     assert fitting_rows(1000, 0, limit=1) == 1  # rows without columns
 
 
-def test_where_nothing_is_left_nothing_is_cached():
+def test_no_rows_fit_without_free_memory():
     assert fitting_rows(1000, 512, 4 * GIB, 4 * GIB) == 0
     assert fitting_rows(1000, 512, MARGIN_BYTES - 1) == 0
     assert fitting_rows(1000, 512, MARGIN_BYTES + 512) == 1
@@ -31,7 +31,7 @@ def test_where_nothing_is_left_nothing_is_cached():
     nodes=st.integers(0, 10**10), row=st.integers(1, 10**5), room=st.integers(0, 2**40),
     peak=st.integers(0, 2**40), limit=st.none() | st.integers(0, 2**40),
 )  # fmt: skip
-def test_it_always_fits_and_one_row_more_would_not(nodes, row, room, peak, limit):
+def test_fitting_rows_are_the_largest_number_that_fits(nodes, row, room, peak, limit):
     rows = fitting_rows(nodes, row, room, peak, limit)
     margin = int(peak * size.MARGIN_SHARE) + MARGIN_BYTES
 
@@ -44,6 +44,6 @@ def test_it_always_fits_and_one_row_more_would_not(nodes, row, room, peak, limit
     assert rows == nodes or not fits(rows + 1)
 
 
-def test_without_a_room_or_a_limit_there_is_nothing_to_derive_from():
+def test_fitting_rows_needs_memory_or_a_limit():
     with pytest.raises(ValueError, match="room or a limit"):
         fitting_rows(10, 4)
