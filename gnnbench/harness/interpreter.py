@@ -39,10 +39,9 @@ class Interpreter:
     name: str
     python: Path
 
-    @property
-    def command(self) -> list[str]:
-        """Return the command that starts a worker, without its argument."""
-        return command(self.python, "gnnbench.harness.worker")
+    def command(self, module: str) -> list[str]:
+        """Return the command that runs a module of this source, without its argument."""
+        return command(self.python, module)
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables of its workers, without those that lead back to this
@@ -79,12 +78,12 @@ class Environments:
         """
         return any(facts["native"] for facts in self.facts.values())
 
-    def command(self, env: str) -> list[str]:
-        """Return the command that starts a worker in an environment."""
+    def command(self, env: str, module: str = "gnnbench.harness.worker") -> list[str]:
+        """Return the command that starts a worker, or another ``module``, in an environment."""
         if env:
-            return self.others[env].command
+            return self.others[env].command(module)
         # Not by what lies in the folder that a user stands in.
-        return [sys.executable, "-P", "-m", "gnnbench.harness.worker"]
+        return [sys.executable, "-P", "-m", module]
 
     def variables(self, env: str) -> dict[str, str]:
         """Return the environment variables of a worker in an environment."""

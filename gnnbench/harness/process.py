@@ -12,7 +12,7 @@ import subprocess
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import IO, TypeVar, cast
 
 import psutil
 
@@ -30,8 +30,9 @@ from gnnbench.harness.protocol import (
     OpenAnswer,
     TimedEpoch,
 )
+from gnnbench.harness.template_pool import ForkedProcess, Template, TemplateFailed
 from gnnbench.harness.thread_placement import IdleCpuMeter
-from gnnbench.harness.worker_environment import WORKER_ENVIRONMENT
+from gnnbench.harness.worker_environment import worker_variables
 from gnnbench.harness.worker_pipe import LineReader, WorkerFailed, WorkerStopped, parse_answer
 from gnnbench.measure import contention, machine
 
@@ -49,7 +50,8 @@ def live_workers() -> tuple[list[int], float]:
 class WorkerProcess:
     """One child process in its own process group; use as a context manager.
 
-    ``environments`` has the one that the cell names.
+    ``environments`` has the one that the cell names. ``template`` forks the process; without one,
+    or where it cannot, it is started anew (``is_forked``).
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class WorkerProcess:
         timeout_s: float,
         memory_limit_gib: float = 0.0,
         environments: Environments = HERE,
+        template: Template | None = None,
     ) -> None:
         self.cell = cell
         self.log = log
@@ -68,26 +71,33 @@ class WorkerProcess:
         stray_processes.adopt_orphans()
         self.mark = secrets.token_hex(8)  # identifies its descendants
         self._threads = machine.resolve_threads(cell.threads)
-        arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
+        self._process: subprocess.Popen[bytes] | ForkedProcess
+        self.is_forked = False
         with log.open("ab") as err:
-            self._process = subprocess.Popen(
-                [*environments.command(cell.env), json.dumps(arguments)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=err,
-                env={
-                    **environments.variables(cell.env),
-                    **WORKER_ENVIRONMENT,
-                    "OMP_NUM_THREADS": str(self._threads),
-                    stray_processes.MARK: self.mark,
-                },
-                start_new_session=True,
-            )
+            if template is not None:
+                with contextlib.suppress(TemplateFailed):
+                    self._process = template.fork(self.mark, memory_limit_gib, err)
+                    self.is_forked = True
+            if not self.is_forked:
+                self._process = self._start(environments, memory_limit_gib, err)
         assert self._process.stdout is not None
         self._lines = LineReader(self._process.stdout.fileno(), self.pid, log)
         self._handle = psutil.Process(self.pid)
         _live[self.pid] = self._handle.create_time()
         self._ended = False
+
+    def _start(
+        self, environments: Environments, memory_limit_gib: float, err: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
+        return subprocess.Popen(
+            [*environments.command(self.cell.env), json.dumps(arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            env=worker_variables(environments, self.cell.env, self._threads, self.mark),
+            start_new_session=True,
+        )
 
     def __enter__(self) -> WorkerProcess:
         return self

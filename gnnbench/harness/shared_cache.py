@@ -19,6 +19,7 @@ from gnnbench.harness.protocol import (
     GraphLocation,
     PreparationFacts,
 )
+from gnnbench.harness.template_pool import Template, TemplatePool
 
 
 @dataclass
@@ -42,6 +43,7 @@ class SharedMemoryCache:
     prepared: dict[str, PreparationFacts] = field(default_factory=dict)
     _graphs: dict[str, GraphLocation] = field(default_factory=dict)  # by dataset
     _owner: WorkerProcess | None = None  # the process that owns the memory
+    _pool: TemplatePool | None = None
     _addresses: dict[str, str] = field(default_factory=dict)  # by array of the owner's dataset
 
     def start_run(
@@ -50,7 +52,7 @@ class SharedMemoryCache:
         """Serve another run, and free the arrays unless they are of its first dataset."""
         self.logs, self.timeout_s, self.environments = logs, timeout_s, environments
         if self._owner is not None and self._owner.cell.dataset != first_dataset:
-            self.close()
+            self._free()
 
     def prepare(self, cell: Cell) -> Failure | None:
         """Prepare the cell's dataset; returns the failure if that is impossible.
@@ -70,7 +72,7 @@ class SharedMemoryCache:
             return Failure("missing_data", answer["error"])
         known = self._graphs.get(cell.dataset)
         if known is not None and known != answer["graph"]:  # the files have been replaced
-            self.close()
+            self._free()
         self._graphs[cell.dataset] = answer["graph"]
         self.prepared[cell.dataset] = answer["facts"]
         return None
@@ -94,28 +96,50 @@ class SharedMemoryCache:
     ) -> dict[str, str]:
         owner = self._owner
         if owner is None or not owner.alive or owner.cell.dataset != cell.dataset:
-            self.close()
+            self._free()
             owner = self._owner = self._start_helper(cell, "keeper")
         if missing := [array for array in arrays if array not in self._addresses]:
             try:
                 answer = owner.call(COPY_TO_MEMORY, arrays=missing, **graph)
             except BaseException:
-                self.close()
+                self._free()
                 raise
             self._addresses |= answer["held"]
             self.facts.setdefault(cell.dataset, {}).update(answer["facts"])
         return self._addresses
 
-    def worker(self, cell: Cell, memory_limit_gib: float = 0.0) -> WorkerProcess:
+    def worker(
+        self, cell: Cell, memory_limit_gib: float = 0.0, template: Template | None = None
+    ) -> WorkerProcess:
         """Start a process for the cell, in the Python environment that it names."""
         log = self.logs / f"{cell.id}-{cell.system}.log"
-        return WorkerProcess(cell, log, self.timeout_s, memory_limit_gib, self.environments)
+        return WorkerProcess(
+            cell, log, self.timeout_s, memory_limit_gib, self.environments, template
+        )
+
+    def templates(self, cells: Sequence[Cell], trial: int) -> list[Template | None]:
+        """Return the templates that fork the workers of one trial; all sides start alike."""
+        if self._pool is None or self._pool.environments != self.environments:
+            self._close_templates()
+            self._pool = TemplatePool(self.environments)
+        templates = [self._pool.get(cell, trial) for cell in cells]
+        return templates if all(templates) else [None] * len(cells)
+
+    def _close_templates(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
     def _start_helper(self, cell: Cell, purpose: str) -> WorkerProcess:
         log = self.logs / f"{purpose}-{cell.id}.log"
         return WorkerProcess(replace(cell, env=""), log, self.timeout_s)
 
     def close(self) -> None:
+        """End the templates and give up the arrays."""
+        self._close_templates()
+        self._free()
+
+    def _free(self) -> None:
         """Give up the arrays; memory is freed when no worker maps it any more."""
         owner, self._owner, self._addresses = self._owner, None, {}
         if owner is not None:

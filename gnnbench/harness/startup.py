@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -15,6 +16,17 @@ from types import ModuleType
 
 # Packages that a system brings with it. Torch is everybody's and counts as the worker's own.
 FRAMEWORKS = ("dgl", "torch_geometric", "pyg_lib", "torch_sparse", "pylibwholegraph")
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """Seconds that a worker's template took: ``start_s`` without ``import_s`` of frameworks."""
+
+    start_s: float = 0.0
+    import_s: float = 0.0
+
+
+NOTHING_INHERITED = Inherited()
 
 
 class FrameworkClock(MetaPathFinder):

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import psutil
 
-MARK = "GNNBENCH_WORKER"  # environment variable that all descendants of a worker inherit
+from gnnbench.harness.worker_environment import MARK
+
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 REAPED_S = 1.0  # in which the threads of a process that was killed have ended, too
 # Whether Linux lists the children of a thread (proc(5)); else every process is looked at.

@@ -72,9 +72,9 @@ class Trial:
         excess = training_excess(context)
         doubt = self._doubt(late_stops, excess)
         context.journal.record(
-            "life", pair=context.pair.id, life=context.number, start_s=start_s,
-            seconds=time.monotonic() - began, looks_s=context.checks_s, rounds=rounds, doubt=doubt,
-            void=excess is not None or self._is_void(doubt),
+            "life", pair=context.pair.id, life=context.number, forked=workers.are_forked,
+            start_s=start_s, seconds=time.monotonic() - began, looks_s=context.checks_s,
+            rounds=rounds, doubt=doubt, void=excess is not None or self._is_void(doubt),
             excess=excess.quantity if excess else "",
             suspects={cell_id: anomaly.kind for cell_id, anomaly in context.anomalies.items()},
             busy=epochs.busy_programs.record(),

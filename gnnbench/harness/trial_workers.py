@@ -36,11 +36,18 @@ class TrialWorkers:
         """Process ids."""
         return [worker.pid for _, worker in self._members]
 
+    @property
+    def are_forked(self) -> bool:
+        """Whether templates forked the workers."""
+        return all(worker.is_forked for _, worker in self._members)
+
     def start(self, cells: Sequence[Cell]) -> None:
         """Start a worker for each cell, open the graphs and set the systems up, all at once."""
         context = self._context
-        for cell in cells:
-            worker = context.shared_cache.worker(cell, context.measure.memory_limit_gib)
+        limit_gib = context.measure.memory_limit_gib
+        templates = context.shared_cache.templates(cells, context.number)
+        for cell, template in zip(cells, templates, strict=True):
+            worker = context.shared_cache.worker(cell, limit_gib, template)
             self._members.append((cell, worker))
         for cell, opened in self.broadcast(OPEN, "opening", self._send_open):
             context.report_once(cell, opened)

@@ -18,11 +18,12 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import IO, NoReturn, TypedDict
 
 from gnnbench.core.bootstrap import die_with_parent
 from gnnbench.harness.epoch_end import synchronize_devices
 from gnnbench.harness.protocol import CLOSE, STOPPED
+from gnnbench.harness.startup import NOTHING_INHERITED, Inherited
 from gnnbench.harness.worker_commands import SystemCommands
 from gnnbench.harness.worker_datasets import copy_to_memory, prepare
 
@@ -79,10 +80,12 @@ def _finish_kernels() -> None:
 class Server:
     """Answers commands, from one stream to another, until ``close`` or the end of the stream."""
 
-    def __init__(self, commands: IO[bytes], answers: IO[bytes]) -> None:
+    def __init__(
+        self, commands: IO[bytes], answers: IO[bytes], inherited: Inherited = NOTHING_INHERITED
+    ) -> None:
         self._commands, self._answers = commands, answers
         self._in_progress, self._answering = threading.Event(), threading.Lock()
-        system = SystemCommands(self._report_end, self._report_stuck)
+        system = SystemCommands(self._report_end, self._report_stuck, inherited)
         self._operations: dict[str, object] = {
             "ask": _ask,
             "prepare": prepare,
@@ -150,15 +153,20 @@ def _failure(error: BaseException) -> dict[str, object]:
     return {"ok": False, **from_exception(error).to_json()}
 
 
-def main() -> None:
-    """Run ``python -m gnnbench.harness.worker '<json>'``."""
-    _set_limits(json.loads(sys.argv[1]))
+def run_worker(arguments: WorkerArguments, inherited: Inherited = NOTHING_INHERITED) -> NoReturn:
+    """Answer commands on the standard streams, then end the process."""
+    _set_limits(arguments)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries belongs to the log
-    Server(sys.stdin.buffer, answers).serve()
+    Server(os.fdopen(0, "rb", closefd=False), answers, inherited).serve()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # everything is closed: Python would take a third of a second to unload torch
+
+
+def main() -> None:
+    """Run ``python -m gnnbench.harness.worker '<json>'``."""
+    run_worker(json.loads(sys.argv[1]))
 
 
 if __name__ == "__main__":

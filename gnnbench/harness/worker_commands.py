@@ -16,7 +16,15 @@ from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.bootstrap import command as python_command
 from gnnbench.core.cell import Cell, CellValues
 from gnnbench.harness.epoch_end import wait_until_quiescent
-from gnnbench.harness.startup import FrameworkClock, age_s, hold_garbage, release_garbage, versions
+from gnnbench.harness.startup import (
+    NOTHING_INHERITED,
+    FrameworkClock,
+    Inherited,
+    age_s,
+    hold_garbage,
+    release_garbage,
+    versions,
+)
 from gnnbench.harness.worker_datasets import graph_facts, open_graph
 
 if TYPE_CHECKING:
@@ -37,10 +45,12 @@ class SystemCommands:
         self,
         report_end: Callable[[], None],
         report_stuck: Callable[[BaseException], None] = lambda error: None,
+        inherited: Inherited = NOTHING_INHERITED,
     ) -> None:
         self._report_end = report_end
         self._report_stuck = report_stuck
         self._clock = FrameworkClock()
+        self._inherited = inherited
         self._opened: System | None = None
         self._is_recipe = False  # only recipes are checked by gnnbench's own gate and audit
 
@@ -77,8 +87,12 @@ class SystemCommands:
         self._opened = registered.build(opened, cast("Graph", mapped))
         self._opened.stuck = self._report_stuck  # type: ignore[method-assign,assignment]
         facts: protocol.GraphFacts = {} if mapped is None else graph_facts(mapped)
-        import_s = self._clock.seconds
-        return {"facts": facts, "open_s": age_s() - import_s, "import_s": import_s}
+        inherited, import_s = self._inherited, self._clock.seconds
+        return {
+            "facts": facts,
+            "open_s": inherited.start_s + age_s() - import_s,
+            "import_s": inherited.import_s + import_s,
+        }
 
     def setup(self) -> protocol.SetupAnswer:
         """Set the system up; its seconds are part of the row, without a framework's import."""

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from gnnbench.harness.interpreter import Environments
+
+MARK = "GNNBENCH_WORKER"  # variable that all descendants of a worker inherit
 WORKER_ENVIRONMENT = {
     # glibc returns large blocks to the kernel at once, and every batch then pays page faults for
     # its feature rows and gradients again. Workers keep what they have touched.
@@ -16,6 +21,18 @@ WORKER_ENVIRONMENT = {
     "GOMP_SPINCOUNT": "0",
     "KMP_BLOCKTIME": "0",
 }
+
+
+def worker_variables(
+    environments: Environments, env: str, threads: int, mark: str
+) -> dict[str, str]:
+    """Return all environment variables of a worker."""
+    return {
+        **environments.variables(env),
+        **WORKER_ENVIRONMENT,
+        "OMP_NUM_THREADS": str(threads),
+        MARK: mark,
+    }
 
 
 def overridden_environment() -> dict[str, str]:
