@@ -25,14 +25,16 @@ class View(NamedTuple):
 
 
 def with_units(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Rows of datasets with counts and sizes on disk as text with units."""
-    renamed = {"disk_bytes": "on disk", "features": "dim"}
+    """Rows of datasets and figures with counts, sizes on disk and times as text with units."""
+    renamed = {"disk_bytes": "on disk", "features": "dim", "time_s": "time"}
     return [{renamed.get(k, k): _with_unit(k, v) for k, v in row.items()} for row in rows]
 
 
 def _with_unit(column: str, value: object) -> object:
-    from gnnbench.core.units import binary, count
+    from gnnbench.core.units import binary, count, seconds
 
+    if column == "time_s" and (value is None or isinstance(value, float)):
+        return seconds(value)
     if value is None or isinstance(value, int):
         if column == "disk_bytes":
             return binary(value)

@@ -39,7 +39,7 @@ def list_(
     'gnnbench list breakdown' shows an experiment's profiles, axes and systems. 'gnnbench list
     baseline' shows a system's settings with their legal values. 'gnnbench list systems' (or models,
     datasets, experiments) lists one kind. 'gnnbench list figures' lists the papers' tables and
-    figures that 'gnnbench run' accepts by name.
+    figures that 'gnnbench run' accepts by name, whether they run here, and the time.
     """
     from gnnbench.reproduction import figures
 
@@ -74,37 +74,67 @@ def list_(
 
 
 def _figures(name: str, profile: str, format: str) -> None:
-    """Print the papers' figures with the runs that measure them, or the runs of one figure."""
-    from gnnbench.reproduction import figures
-
+    """Print the papers' figures, or the runs of one figure, and whether they run here."""
     if profile:
         raise UsageError("--profile belongs to an experiment; name one, or leave it out")
     if name == "figures":
-        rows = [
-            {"figure": f.name, "source": f.source, "claims": list(f.claims),
-             "runs": [f"{r.experiment} --profile {r.profile}" for r in f.runs]}
-            for f in figures.figures().values()
-        ]  # fmt: skip
-        if format == "json":
-            print_json({"figures": rows})
-            return
-        counted = [{**row, "claims": len(row["claims"])} for row in rows]
-        print_tables({"figures": counted}, format, INFO)
-        return
+        _all_figures(format)
+    else:
+        _figure(name, format)
+
+
+def _all_figures(format: str) -> None:
+    """Print all figures: what each shows, whether it runs here or why not, and the time."""
+    from gnnbench.reproduction import figure_plans, figures
+
+    rows: list[dict[str, object]] = []
+    by_reason: dict[str, list[dict[str, object]]] = {}
+    for figure in figures.figures().values():
+        plan = figure_plans.first_plan(figure)
+        reason = "" if plan else figure_plans.why_none(figure)
+        row: dict[str, object] = {
+            "figure": figure.name, "title": figure.title, "time_s": plan.seconds if plan else None,
+        }  # fmt: skip
+        by_reason.setdefault(reason, []).append(row)
+        rows.append({
+            **row, "source": figure.source, "profile": plan.run.profile if plan else "",
+            "missing": reason,
+            "claims": list(figure.claims) if format == "json" else len(figure.claims),
+            "runs": [f"{r.experiment} --profile {r.profile}" for r in figure.runs],
+        })  # fmt: skip
+    if format == "json":
+        print_json({"figures": rows})
+    elif format != "table":
+        print_tables({"figures": rows if format == "csv" else with_units(rows)}, format)
+    else:
+        for reason, group in sorted(by_reason.items()):
+            title = f"not run here: {reason}" if reason else "run here (gnnbench run FIGURE)"
+            print_table(title, with_units(group), ("title",))
+        print("time: a rough estimate on two idle cores, of the first profile that runs here")
+
+
+def _figure(name: str, format: str) -> None:
+    """Print the profiles that measure a figure, whether each runs here, and its claims."""
+    from gnnbench.reproduction import figure_plans, figures
+
     figure = figures.find(name)
     rows = [
-        {"profile": p, "experiment": r.experiment, "description": r.description}
-        for p, r in figure.profiles.items()
-    ]
+        {
+            "profile": profile, "experiment": plan.run.experiment, "time_s": plan.seconds,
+            "missing": plan.reason, "description": plan.run.description,
+        }
+        for profile, plan in zip(figure.profiles, figure_plans.plans(figure), strict=True)
+    ]  # fmt: skip
     if format == "json":
-        print_json({"figure": name, "source": figure.source, "claims": list(figure.claims),
-                    "profiles": rows})  # fmt: skip
+        print_json({"figure": name, "title": figure.title, "source": figure.source,
+                    "claims": list(figure.claims), "profiles": rows})  # fmt: skip
         return
     if format != "table":
-        print_tables({f"profiles of {name}": rows}, format)
+        shown = rows if format == "csv" else with_units(rows)
+        print_tables({f"profiles of {name}": shown}, format)
         return
-    _wrapped(f"{name}: {figure.source}\n")
-    print_table(f"profiles (gnnbench run {name} --profile NAME)", rows, INFO)
+    _wrapped(f"{name}: {figure.source}, {figure.title}\n")
+    print_table(f"profiles (gnnbench run {name} --profile NAME)", with_units(rows), INFO)
     _wrapped(f"claims: {', '.join(figure.claims)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,12 +134,11 @@ def run(
     from gnnbench.config.overrides import Overrides
     from gnnbench.core.files import check_folder
     from gnnbench.harness.launch import make_request
-    from gnnbench.reproduction.figures import is_one, run_of
+    from gnnbench.reproduction.figures import is_one
 
     _check_no_system(experiment)
     if is_one(experiment):
-        figure_run = run_of(experiment, profile)
-        experiment, profile = figure_run.experiment, figure_run.profile
+        experiment, profile = _figure_run(experiment, profile, quiet)
     overrides = Overrides(
         profile, chosen("--systems", systems), chosen("--datasets", datasets),
         chosen("--models", models), device, pick, seed, repeats,
@@ -187,6 +187,21 @@ def run(
     if fail_on and slower and not outcome.exit_code:
         raise typer.Exit(EXIT_REGRESSION)
     raise typer.Exit(outcome.exit_code)
+
+
+def _figure_run(name: str, profile: str, quiet: bool) -> tuple[str, str]:
+    """Experiment and profile that measure a paper's figure; says which one was chosen."""
+    from gnnbench.reproduction.figure_plans import run_of
+    from gnnbench.reproduction.figures import find
+
+    run, profiles = run_of(name, profile), find(name).profiles
+    if not (profile or quiet) and len(profiles) > 1:
+        print(
+            f"gnnbench: {name} is {run.experiment} --profile {run.profile}, the first that this"
+            f" machine can run of {', '.join(profiles)}",
+            file=sys.stderr,
+        )
+    return run.experiment, run.profile
 
 
 def _is_tested(row: CellRow) -> bool:

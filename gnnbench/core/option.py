@@ -47,8 +47,9 @@ class Option(Generic[T]):
     @property
     def choice_words(self) -> list[str]:
         """The words among the legal values."""
-        choices = self.choices if isinstance(self.choices, Collection) else ()
-        return [choice for choice in choices if isinstance(choice, str)]
+        if isinstance(self.choices, range) or not isinstance(self.choices, Collection):
+            return []
+        return [choice for choice in self.choices if isinstance(choice, str)]
 
     def check(self, owner: str, value: object) -> object:
         """Return a legal ``value``; ``true`` is not 1. Raises ``UsageError``."""

@@ -1,4 +1,4 @@
-"""Look up the runs that measure a paper's table or figure, such as ``fastgl/table8``."""
+"""Look up a paper's table or figure, such as ``fastgl/table8``, and the runs that measure it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from functools import cache
 
 from gnnbench.config import experiment
 from gnnbench.core import names
-from gnnbench.core.errors import UsageError
-from gnnbench.reproduction.claim import PAPERS, choose, sizes
-from gnnbench.reproduction.multi_machine import COMMAND, MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.claim import PAPERS, choose, papers, sizes
+from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
 
 _NUMBER = re.compile(r"\d+[a-z]?$")
 
@@ -30,10 +29,11 @@ class FigureRun:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A table or figure: its source in the paper, the ids of its claims, and their runs."""
+    """A table or figure: its source and what it shows, the ids of its claims, and their runs."""
 
     name: str
     source: str
+    title: str
     claims: tuple[str, ...]
     runs: tuple[FigureRun, ...]
     is_multi_machine: bool = False
@@ -60,6 +60,7 @@ def figures() -> dict[str, PaperFigure]:
         result[name] = PaperFigure(
             name,
             claims[0].source,
+            papers()[claims[0].paper].entries.get(name.partition("/")[2], ""),
             tuple(c.id for c in claims),
             tuple(FigureRun(*run.split(" ")) for run in runs),
             any(c.measure in MULTI_MACHINE_MEASURES for c in claims),
@@ -93,29 +94,3 @@ def find(name: str) -> PaperFigure:
             return matches[0]
     names.check("figure", name, known)
     return known[name]
-
-
-def run_of(name: str, profile: str = "") -> FigureRun:
-    """The run of a figure with this profile, or its only run.
-
-    Raises ``UsageError`` for an unknown figure or profile, for a figure without a run, and for
-    several runs without a profile.
-    """
-    figure = find(name)
-    known = figure.profiles
-    if not known:
-        if figure.is_multi_machine:
-            raise UsageError(f"'{name}' needs several machines; '{COMMAND}' measures it, as root")
-        raise UsageError(f"no run measures '{name}'; 'gnnbench verdicts --paper {name}' says why")
-    if profile:
-        if profile not in known:
-            near = names.nearest(profile, known)
-            hint = f"; did you mean '{near}'?" if near else ";"
-            raise UsageError(f"unknown profile '{profile}'{hint} '{name}' has {', '.join(known)}")
-        return known[profile]
-    if len(known) > 1:
-        raise UsageError(
-            f"'{name}' is measured by several runs; give --profile with one of"
-            f" {', '.join(known)} ('gnnbench list {name}' describes them)"
-        )
-    return next(iter(known.values()))
