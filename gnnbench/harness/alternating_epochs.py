@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
@@ -13,7 +14,6 @@ from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
 from gnnbench.harness.environment import cell_facts
-from gnnbench.harness.journal import Record
 from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
 from gnnbench.harness.protocol import (
@@ -25,16 +25,17 @@ from gnnbench.harness.protocol import (
     FORESEE,
     ROOFLINE,
     AuditAnswer,
-    CountRow,
     TimedEpoch,
 )
 from gnnbench.harness.reduce.gather_rates import served
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure.throttle import GpuWatch, throttling
+from gnnbench.schema.samples import EpochSample, read_counts
 
 if TYPE_CHECKING:
-    from gnnbench.roofline.bench import Record as RooflineRecord
+    from gnnbench.schema.reports import CountRow
+    from gnnbench.schema.roofline import RooflineRecord
 
 SETTLE_S = 0.02  # between epochs: OpenMP threads spin a few ms before they sleep
 
@@ -107,18 +108,18 @@ class AlternatingEpochs:
         context = self._context
         foresee(context, cell, worker, epoch)
         timing, conditions = self._time_epoch(cell, worker, epoch, choice)
+        conditions = replace(conditions, **position)
         began = time.monotonic()
         self._shortest_s = min(self._shortest_s, timing["wall"])
         report = context.attempt(cell, partial(worker.call, AUDIT, epoch=epoch))
-        conditions["audit_s"] = time.monotonic() - began
+        conditions.audit_s = time.monotonic() - began
         report["counts"] = [*report["counts"], *self._copy_times(cell, worker, report)]
         if context.measure.roofline and not position["warmup"]:
-            conditions["roofline"] = self._roofline(cell, worker, epoch)
+            conditions.roofline = self._roofline(cell, worker, epoch)
         if cell.evaluate:
-            conditions |= context.attempt(cell, partial(worker.call, EVALUATE))
-        sample = context.journal.add_sample(
-            context.pair, cell, {**position, **conditions}, {**timing}, {**report}
-        )
+            accuracies = context.attempt(cell, partial(worker.call, EVALUATE))
+            conditions = replace(conditions, **accuracies)
+        sample = context.journal.add_sample(context.pair, cell, conditions, timing, report)
         self._workers.check_left_behind(cell, worker)
         fault = "" if report["ok"] else report["reason"]
         if cell.composed and not shared_by_ranks(cell):
@@ -130,7 +131,7 @@ class AlternatingEpochs:
 
     def _time_epoch(
         self, cell: Cell, worker: WorkerProcess, epoch: int, choice: BatchChoice
-    ) -> tuple[TimedEpoch, Record]:
+    ) -> tuple[TimedEpoch, EpochSample]:
         """Run the epoch; returns its times and the conditions under which they were measured."""
         idle = [other for _, other in self._workers if other is not worker]
         time.sleep(SETTLE_S)
@@ -140,22 +141,23 @@ class AlternatingEpochs:
         timing = self._context.attempt(
             cell, partial(worker.timed, EPOCH, epoch=epoch, key=choice.key, copies=choice.count)
         )
-        conditions: Record = {
+        conditions = EpochSample(
             **load.read(),
-            "isolation": placement_before or self._placement_doubt(),
+            isolation=placement_before or self._placement_doubt(),
             **worker.idle_cpu.take(),
-            "stopped_s": worker.take_stopped_s(),
-            "runner_wait_s": timing["runner_wait_s"],
-            "worker_wait_s": timing["worker_wait_s"],
-            "threads_wait_s": timing["threads_wait_s"],
-        }
+            stopped_s=worker.take_stopped_s(),
+            runner_wait_s=timing["runner_wait_s"],
+            worker_wait_s=timing["worker_wait_s"],
+            threads_wait_s=timing["threads_wait_s"],
+        )
         self.busy_programs.note(conditions, self._context.free_cores(cell))
         if cell.device == "cuda":
             gpu_after = self._gpu.read()
-            conditions["sm_clock_mhz"] = gpu_after and gpu_after["sm_clock_mhz"]
-            conditions["power_w"] = gpu_after and gpu_after["power_w"]
-            conditions["temperature_c"] = gpu_after and gpu_after["temperature_c"]
-            conditions["throttle"] = throttling(gpu_before, gpu_after)
+            if gpu_after is not None:
+                conditions.sm_clock_mhz = gpu_after["sm_clock_mhz"]
+                conditions.power_w = gpu_after["power_w"]
+                conditions.temperature_c = gpu_after["temperature_c"]
+            conditions.throttle = throttling(gpu_before, gpu_after)
         return timing, conditions
 
     def _placement_doubt(self) -> str:
@@ -165,7 +167,8 @@ class AlternatingEpochs:
         """Measure how long plain copies of as many bytes take, after an epoch of gathers."""
         if not (cell.gathers and cell.composed):
             return []
-        copy = partial(worker.call, COPIES, served=served({**report}), batches=report["batches"])
+        read = served(read_counts(report["counts"]))
+        copy = partial(worker.call, COPIES, served=read, batches=report["batches"])
         return self._context.attempt(cell, copy)["counts"]
 
     def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[RooflineRecord]:

@@ -10,8 +10,9 @@ from gnnbench.harness.doubt import busy_round
 from gnnbench.measure import contention, machine
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
     from gnnbench.harness.process import WorkerProcess
+    from gnnbench.schema.events import BusyEvent
+    from gnnbench.schema.samples import EpochSample
 
 SUSPENDED_S = 0.1  # less is the difference between two readings of clocks
 
@@ -29,20 +30,6 @@ class LoadFields(TypedDict):
     foreign_cpu_s: float
     stolen_s: float
     suspended_s: float
-
-
-class BusyRecord(TypedDict):
-    """Disturbances of a trial.
-
-    ``foreign_s`` and ``foreign_cpu_s``: length of the disturbed epochs, and CPU time of others in
-    them; ``seconds`` and ``cpu_s``: for how long programs were observed, and their CPU time by
-    name (s).
-    """
-
-    foreign_s: float
-    foreign_cpu_s: float
-    seconds: float
-    cpu_s: dict[str, float]
 
 
 class BackgroundLoad:
@@ -82,14 +69,14 @@ class BusyPrograms:
         self._programs = contention.Programs()
         self._foreign_s = self._foreign_cpu_s = 0.0
 
-    def note(self, sample: Record, free_cores: int) -> None:
+    def note(self, sample: EpochSample, free_cores: int) -> None:
         """Find out which programs are busy, if others disturbed an epoch; this takes a while."""
         if busy_round(sample, free_cores):
             self._programs.add()
-            self._foreign_s += sample["block_s"]
-            self._foreign_cpu_s += sample["foreign_cpu_s"]
+            self._foreign_s += sample.block_s or 0.0
+            self._foreign_cpu_s += sample.foreign_cpu_s or 0.0
 
-    def record(self) -> BusyRecord:
+    def record(self) -> BusyEvent:
         """Return the sums, for the journal."""
         return {
             "foreign_s": self._foreign_s,

@@ -16,53 +16,53 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
+    from gnnbench.schema.samples import EpochSample
 
 
-def report_delay_s(sample: Record) -> float:
+def report_delay_s(sample: EpochSample) -> float:
     """Return how long the harness and the worker waited for a core around an epoch (s).
 
     The worker's delay includes that of its own threads among each other, within the epoch. It
     counts as far as other programs used the cores, so that a system cannot hide work behind it.
     """
-    return float(sample.get("runner_wait_s", 0.0)) + _due_to_others(sample, "worker_wait_s")
+    return sample.runner_wait_s + _due_to_others(sample, sample.worker_wait_s)
 
 
-def threads_delay_s(sample: Record) -> float:
+def threads_delay_s(sample: EpochSample) -> float:
     """Return how long threads of the worker waited for a core because of other programs (s)."""
-    return _due_to_others(sample, "threads_wait_s")
+    return _due_to_others(sample, sample.threads_wait_s)
 
 
-def _due_to_others(sample: Record, key: str) -> float:
-    return min(float(sample.get(key, 0.0)), max(float(sample.get("foreign_cpu_s", 0.0)), 0.0))
+def _due_to_others(sample: EpochSample, wait_s: float) -> float:
+    return min(wait_s, max(sample.foreign_cpu_s or 0.0, 0.0))
 
 
 @dataclass(frozen=True)
 class EnclosingTime:
-    """A time that encloses an epoch: ``key`` of a sample.
+    """A time that encloses an epoch: ``value`` of a sample (s), None where it is unknown.
 
     An excess over the worker's own time is a fault above ``share`` of it and ``slack_s``, a doubt
     above ``doubt_share`` and ``doubt_slack_s`` (s). ``delay`` of a sample (s) is subtracted.
     """
 
-    key: str
+    value: Callable[[EpochSample], float | None]
     share: float
     slack_s: float
     doubt_share: float
     doubt_slack_s: float
-    delay: Callable[[Record], float]
+    delay: Callable[[EpochSample], float]
 
-    def gaps(self, samples: Sequence[Record]) -> tuple[list[float], float]:
+    def gaps(self, samples: Sequence[EpochSample]) -> tuple[list[float], float]:
         """Return its excesses over the worker's time, ascending, and its own median; seconds.
 
         Waiting for a core makes no excess negative. Samples without this time are left out.
         """
-        known = [s for s in samples if s.get(self.key)]
-        median = statistics.median(s[self.key] for s in known) if known else 0.0
-        return sorted(self._gap(s) for s in known), median
+        known = [(s, seconds) for s in samples if (seconds := self.value(s))]
+        median = statistics.median(seconds for _, seconds in known) if known else 0.0
+        return sorted(self._gap(s, seconds) for s, seconds in known), median
 
-    def _gap(self, sample: Record) -> float:
-        gap = float(sample[self.key] - sample["wall_s"])
+    def _gap(self, sample: EpochSample, seconds: float) -> float:
+        gap = seconds - sample.wall_s
         return max(gap - self.delay(sample), min(gap, 0.0))
 
     def exceeds(self, gaps: Sequence[float], median: float) -> bool:
@@ -71,7 +71,7 @@ class EnclosingTime:
         """
         return bool(gaps) and gaps[len(gaps) // 4] > max(self.share * median, self.slack_s)
 
-    def doubt(self, samples: Sequence[Record]) -> tuple[float, float] | None:
+    def doubt(self, samples: Sequence[EpochSample]) -> tuple[float, float] | None:
         """Return the median excess and the median time where the excess may be random."""
         gaps, median = self.gaps(samples)
         gap = statistics.median(gaps) if gaps else 0.0
@@ -79,32 +79,32 @@ class EnclosingTime:
 
 
 # A thread of Python may delay the report of the end.
-REPORTED_END = EnclosingTime("parent_s", 0.02, 0.018, 0.02, 0.004, report_delay_s)
+REPORTED_END = EnclosingTime(lambda s: s.parent_s, 0.02, 0.018, 0.02, 0.004, report_delay_s)
 # Threads may spin after their last work.
-QUIESCENCE = EnclosingTime("outer_s", 0.1, 0.05, 0.05, 0.03, threads_delay_s)
+QUIESCENCE = EnclosingTime(lambda s: s.outer_s, 0.1, 0.05, 0.05, 0.03, threads_delay_s)
 
 
-def parent_fault(samples: Sequence[Record]) -> str:
+def parent_fault(samples: Sequence[EpochSample]) -> str:
     """Return how the worker's reported times differ from the harness's clock, or ""."""
     gaps, median = REPORTED_END.gaps(samples)
     shorter = bool(gaps) and gaps[-1 - len(gaps) // 4] < -REPORTED_END.share * median
     if not shorter and not REPORTED_END.exceeds(gaps, median):
         return ""
-    reported = statistics.median(s["wall_s"] for s in samples)
+    reported = statistics.median(s.wall_s for s in samples)
     return (
         f"its epochs took {median:.3g} s by the harness's clock where it reports {reported:.3g} s:"
         " its clock is wrong"
     )
 
 
-def parent_doubt(samples: Sequence[Record]) -> str:
+def parent_doubt(samples: Sequence[EpochSample]) -> str:
     """Return a difference as of ``parent_fault`` that may be random, or ""."""
     if (excess := REPORTED_END.doubt(samples)) is None:
         return ""
     return f"its epochs were {excess[0]:.3g} s of {excess[1]:.3g} s longer by the harness's clock"
 
 
-def quiescence_fault(samples: Sequence[Record]) -> str:
+def quiescence_fault(samples: Sequence[EpochSample]) -> str:
     """Return how long work went on after the measured epochs had ended, or ""."""
     gaps, outer = QUIESCENCE.gaps(samples)
     if not QUIESCENCE.exceeds(gaps, outer):
@@ -115,7 +115,7 @@ def quiescence_fault(samples: Sequence[Record]) -> str:
     )
 
 
-def quiescence_doubt(samples: Sequence[Record]) -> str:
+def quiescence_doubt(samples: Sequence[EpochSample]) -> str:
     """Return a difference as of ``quiescence_fault`` that may be random, or ""."""
     if (excess := QUIESCENCE.doubt(samples)) is None:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import flat
@@ -13,8 +13,9 @@ from gnnbench.measure import machine
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair
+    from gnnbench.schema.samples import EpochSample
 
 IDLE_SHARE = 0.02  # of a core
 FOREIGN_SHARE = 0.2  # cores
@@ -34,64 +35,64 @@ WAIT_SHARE = 0.01
 WAIT_S = 0.004
 
 
-def share(samples: Sequence[Record], key: str) -> float:
+def share(samples: Sequence[EpochSample], cpu_s: Callable[[EpochSample], float | None]) -> float:
     """CPU time per second of the timed blocks (cores)."""
-    length = sum(s["block_s"] for s in samples)
-    return float(sum(s.get(key, 0.0) for s in samples) / length) if length else 0.0
+    length = sum(s.block_s or 0.0 for s in samples)
+    return sum(cpu_s(s) or 0.0 for s in samples) / length if length else 0.0
 
 
 def pair_doubt(
-    samples: Sequence[Record], free_cores: int = 0, untimed: Sequence[Record] = ()
+    samples: Sequence[EpochSample], free_cores: int = 0, untimed: Sequence[EpochSample] = ()
 ) -> str:
     """Return why a paired trial should not count, or "", from the measured samples of both sides.
 
     Causes are outside the system. ``free_cores``: cores that no worker thread needs. A stop also
     counts in ``untimed`` parts.
     """
-    if changed := thread_placement.changes_doubt([s for s in samples if "isolation" in s]):
+    if changed := thread_placement.changes_doubt(samples):
         return changed
     if stopped := stop_doubt([*untimed, *samples]):
         return stopped
-    for ident in dict.fromkeys(s["id"] for s in samples):
-        own = [s for s in samples if s["id"] == ident]
-        others = [s["system"] for s in samples if s["id"] != ident]
+    for ident in dict.fromkeys(s.id for s in samples):
+        own = [s for s in samples if s.id == ident]
+        others = [s.system for s in samples if s.id != ident]
         if reason := disturbed(own, free_cores, others[0] if others else "the other"):
             return reason
-        if slowed := [s["throttle"] for s in own if s.get("throttle")]:
+        if slowed := [s.throttle for s in own if s.throttle]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
     return ""
 
 
-def disturbed(own: Sequence[Record], free_cores: int = 0, other: str = "the other") -> str:
+def disturbed(own: Sequence[EpochSample], free_cores: int = 0, other: str = "the other") -> str:
     """Return why the machine was not idle while a worker was measured, or "", from its samples.
 
     ``other`` is the system that was idle meanwhile. The worker's own run-queue delay does not
     count: its threads may delay each other.
     """
-    busy = sum(s["idle_cpu_s"] for s in own)
-    if busy > IDLE_TICKS_S and share(own, "idle_cpu_s") > IDLE_SHARE:
+    busy, busy_cores = sum(s.idle_cpu_s or 0.0 for s in own), share(own, lambda s: s.idle_cpu_s)
+    if busy > IDLE_TICKS_S and busy_cores > IDLE_SHARE:
         return (
-            f"the worker of '{other}' used {share(own, 'idle_cpu_s'):.0%} of a core while"
-            f" '{own[0]['system']}' was measured"
+            f"the worker of '{other}' used {busy_cores:.0%} of a core while"
+            f" '{own[0].system}' was measured"
         )
     allowed = allowed_cores(free_cores)
-    foreign = share(own, "foreign_cpu_s")
-    slack = IDLE_TICKS_S + SAMPLED * sum(s.get("cpu_s", 0.0) for s in own)
-    if foreign > allowed and sum(s["foreign_cpu_s"] for s in own) > slack:
+    foreign = share(own, lambda s: s.foreign_cpu_s)
+    slack = IDLE_TICKS_S + SAMPLED * sum(s.cpu_s or 0.0 for s in own)
+    if foreign > allowed and sum(s.foreign_cpu_s or 0.0 for s in own) > slack:
         return f"other programs used {foreign:.1f} cores meanwhile; close them"
-    stolen = sum(s.get("stolen_s", 0.0) for s in own)
-    if stolen > IDLE_TICKS_S and share(own, "stolen_s") > allowed:
-        return f"the hypervisor gave {share(own, 'stolen_s'):.1f} cores to other machines meanwhile"
+    stolen = share(own, lambda s: s.stolen_s)
+    if stolen > allowed and sum(s.stolen_s for s in own) > IDLE_TICKS_S:
+        return f"the hypervisor gave {stolen:.1f} cores to other machines meanwhile"
     return ""
 
 
-def waited(own: Sequence[Record]) -> bool:
+def waited(own: Sequence[EpochSample]) -> bool:
     """Whether the runner waited too long for a core to judge a worker's times by its clock.
 
     Programs that are not visible from this process may use the cores.
     """
-    seconds = sum(s.get("runner_wait_s", 0.0) for s in own)
-    return bool(seconds > max(WAIT_SHARE * sum(s["block_s"] for s in own), WAIT_S * len(own)))
+    seconds = sum(s.runner_wait_s for s in own)
+    return seconds > max(WAIT_SHARE * sum(s.block_s or 0.0 for s in own), WAIT_S * len(own))
 
 
 def allowed_cores(free_cores: int) -> float:
@@ -99,27 +100,26 @@ def allowed_cores(free_cores: int) -> float:
     return FOREIGN_SHARE + FREE_SHARE * free_cores
 
 
-def busy_round(sample: Record, free_cores: int) -> bool:
+def busy_round(sample: EpochSample, free_cores: int) -> bool:
     """Whether other programs used more cores during one epoch than is allowed."""
-    foreign = sample["foreign_cpu_s"]
-    slack = IDLE_TICKS_S + SAMPLED * sample["cpu_s"]
+    slack = IDLE_TICKS_S + SAMPLED * (sample.cpu_s or 0.0)
     allowed = allowed_cores(free_cores)
-    return bool(foreign > max(allowed * sample["block_s"], slack))
+    return (sample.foreign_cpu_s or 0.0) > max(allowed * (sample.block_s or 0.0), slack)
 
 
-def stop_doubt(samples: Sequence[Record]) -> str:
+def stop_doubt(samples: Sequence[EpochSample]) -> str:
     """Whether a worker was stopped by a signal, or the machine suspended, in these samples."""
-    for ident in dict.fromkeys(s["id"] for s in samples):
-        own = [s for s in samples if s["id"] == ident]
-        if stopped := sum(s.get("stopped_s", 0.0) for s in own):
+    for ident in dict.fromkeys(s.id for s in samples):
+        own = [s for s in samples if s.id == ident]
+        if stopped := sum(s.stopped_s for s in own):
             length = f" for {stopped:.0f} s" if stopped >= 1 else ""
-            return f"the worker of '{own[0]['system']}' was stopped by a signal{length}"
-    if suspended := sum(s.get("suspended_s", 0.0) for s in samples):
+            return f"the worker of '{own[0].system}' was stopped by a signal{length}"
+    if suspended := sum(s.suspended_s for s in samples):
         return f"the machine was suspended for {suspended:.0f} s"
     return ""
 
 
-def threads_doubt(cell: Cell, own: Sequence[Record]) -> str:
+def threads_doubt(cell: Cell, own: Sequence[EpochSample]) -> str:
     """Whether a cell used more cores than it has threads: CPU time above threads x wall time.
 
     Processes of its data loader count as threads. Schedules that run phases concurrently have a
@@ -130,7 +130,7 @@ def threads_doubt(cell: Cell, own: Sequence[Record]) -> str:
         return ""
     loaders = settings.get("sampler.workers", 0)
     allowed = machine.resolve_threads(cell.threads) + (loaders if isinstance(loaders, int) else 0)
-    used = share(own, "cpu_s")
+    used = share(own, lambda s: s.cpu_s)
     if used <= THREADS_SLACK * allowed + ONE_HELPER:
         return ""
     return f"it used {used:.1f} cores with {plural(allowed, 'thread')}; a system gets --threads"

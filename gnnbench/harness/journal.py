@@ -9,18 +9,22 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from gnnbench.core.cell import PHASES, Cell
+from gnnbench.core.cell import Cell
 from gnnbench.core.files import Journal
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import Pair
+from gnnbench.harness.protocol import AuditAnswer, TimedEpoch
 from gnnbench.schema import pack
 from gnnbench.schema.events import (
     BusyEvent,
     DoneEvent,
+    Event,
     FailedEvent,
+    ProbedEvent,
     ProfileEvent,
     ReportEvent,
     RetrainedEvent,
@@ -28,14 +32,12 @@ from gnnbench.schema.events import (
     RoundsEvent,
     SecretEvent,
     TrialEvent,
-    read_journal,
+    parse_event,
+    read_events,
+    read_samples,
 )
-from gnnbench.schema.events import JournalRecord as Record
-
-COPIED_FROM_REPORT = (
-    "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "param_norm",
-    "param_moved", "counts", "peak_alloc_bytes", "peak_rss_bytes", "ok",
-)  # fmt: skip
+from gnnbench.schema.reports import CellReport, Profile
+from gnnbench.schema.samples import EpochSample, read_counts
 
 
 class JournalState:
@@ -45,13 +47,13 @@ class JournalState:
     in the order of their measurement.
     """
 
-    def __init__(self, events: Iterable[Record] = (), samples: Iterable[Record] = ()) -> None:
-        self.samples: list[Record] = list(samples)
-        self.reports: dict[str, Record] = {}  # cell id -> facts, setup_s, check report
-        self.profiles: dict[str, Record] = {}  # cell id -> rows of a profiling run, or an error
-        self.probes: defaultdict[str, list[Record]] = defaultdict(list)  # cell id -> probed events
+    def __init__(self, events: Iterable[Event] = (), samples: Iterable[EpochSample] = ()) -> None:
+        self.samples: list[EpochSample] = list(samples)
+        self.reports: dict[str, CellReport] = {}  # by cell id
+        self.profiles: dict[str, Profile] = {}  # by cell id
+        self.probes: defaultdict[str, list[ProbedEvent]] = defaultdict(list)  # by cell id
         self.failures: dict[str, Failure] = {}
-        self.retrained: defaultdict[str, list[list[Record]]] = defaultdict(list)  # by cell id
+        self.retrained: defaultdict[str, list[list[EpochSample]]] = defaultdict(list)  # by cell id
         self.done: dict[str, DoneEvent] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each trial
         self._secret = ""  # of the run, once a number was derived
@@ -61,7 +63,7 @@ class JournalState:
         for event in events:
             self.apply(event)
 
-    def apply(self, event: Record) -> None:
+    def apply(self, event: Event) -> None:
         """Update the state by an event; unknown events change nothing."""
         update = getattr(self, f"_apply_{event['event']}", None)
         if update is not None:
@@ -84,9 +86,9 @@ class JournalState:
     def _apply_profile(self, event: ProfileEvent) -> None:
         self.profiles[event["cell"]] = event["profile"]
 
-    def _apply_probed(self, event: Record) -> None:
+    def _apply_probed(self, event: ProbedEvent) -> None:
         if "median" in event:  # older runs recorded the minimum alone
-            self.probes[event["cell"]].append(dict(event))
+            self.probes[event["cell"]].append(event)
 
     def _apply_retrained(self, event: RetrainedEvent) -> None:
         self.retrained[event["cell"]] += event["trainings"]
@@ -101,17 +103,18 @@ class JournalState:
         for cell in event["cells"]:
             self.failures.pop(cell, None)
             self.profiles.pop(cell, None)
-            for report in ("check", "glance"):  # the whole gate again
-                self.reports.get(cell, {}).pop(report, None)
+            report = self.reports.get(cell, CellReport())  # the whole gate again
+            report.pop("check", None)
+            report.pop("glance", None)
         for pair in event["pairs"]:
             self.done.pop(pair, None)
             self.rounds_of.pop(pair, None)
             self._valid = {key for key in self._valid if key[0] != pair}
             self._before_retry[pair] = len(self._trials[pair])
 
-    def counts(self, sample: Mapping[str, object]) -> bool:
+    def counts(self, sample: EpochSample) -> bool:
         """Whether a sample's trial counts."""
-        return (sample["pair"], sample["life"]) in self._valid
+        return (sample.pair, sample.life) in self._valid
 
     def finished(self, pair: Pair) -> bool:
         """Whether nothing is left to measure for this pair."""
@@ -119,7 +122,7 @@ class JournalState:
 
     def next_trial(self, pair: Pair) -> int:
         """A number that no trial of this pair has, finished or not."""
-        started = [s["life"] for s in self.samples if s["pair"] == pair.id]
+        started = [s.life for s in self.samples if s.pair == pair.id]
         return max([*started, *(r["life"] for r in self._trials[pair.id])], default=-1) + 1
 
     def trials(self, pair: Pair) -> list[TrialEvent]:
@@ -146,7 +149,7 @@ class JournalState:
 
     def cell_doubts(self, cell: Cell) -> list[str]:
         """One doubt per trial of a cell that counts, of any pair; "" for a reliable trial."""
-        own = {(s["pair"], s["life"]) for s in self.measured(cell)}
+        own = {(s.pair, s.life) for s in self.measured(cell)}
         trials = ((pair, r) for pair in self._trials for r in self._trials[pair])
         return [r["doubt"] for pair, r in trials if (pair, r["life"]) in own]
 
@@ -167,56 +170,56 @@ class JournalState:
                 total["cpu_s"][name] = total["cpu_s"].get(name, 0.0) + cpu_s
         return total
 
-    def trainings(self, cell: Cell, length: int) -> list[list[Record]]:
+    def trainings(self, cell: Cell, length: int) -> list[list[EpochSample]]:
         """The first ``length`` epochs of trainings of a cell: finished trials and retrainings.
 
         Shorter trainings are left out, and of those over the same epochs all but the first.
         """
         finished = {(pair, r["life"]) for pair, trials in self._trials.items() for r in trials}
-        own = [s for s in self.samples if s["id"] == cell.id]
-        trials = _by_trial(s for s in own if (s["pair"], s["life"]) in finished)
-        distinct: dict[tuple[int, ...], list[Record]] = {}
+        own = [s for s in self.samples if s.id == cell.id]
+        trials = _by_trial(s for s in own if (s.pair, s.life) in finished)
+        distinct: dict[tuple[int, ...], list[EpochSample]] = {}
         for training in (*trials, *self.retrained[cell.id]):
             if len(training) >= length:
-                epochs = tuple(r["epoch"] for r in training[:length])
+                epochs = tuple(s.epoch for s in training[:length])
                 distinct.setdefault(epochs, training[:length])
         return list(distinct.values())
 
-    def measured(self, cell: Cell, pair: Pair | None = None) -> list[Record]:
+    def measured(self, cell: Cell, pair: Pair | None = None) -> list[EpochSample]:
         """Samples of a cell that count, without warm-ups, of one pair or of all."""
         return self._samples_of(cell, pair, warmup=False)
 
-    def warm_ups(self, cell: Cell, pair: Pair | None = None) -> list[Record]:
+    def warm_ups(self, cell: Cell, pair: Pair | None = None) -> list[EpochSample]:
         """Warm-up samples of a cell that count, of one pair or of all."""
         return self._samples_of(cell, pair, warmup=True)
 
-    def _samples_of(self, cell: Cell, pair: Pair | None, warmup: bool) -> list[Record]:
+    def _samples_of(self, cell: Cell, pair: Pair | None, warmup: bool) -> list[EpochSample]:
         return [
             s
             for s in self.samples
-            if s["id"] == cell.id
-            and bool(s["warmup"]) == warmup
-            and (pair is None or s["pair"] == pair.id)
+            if s.id == cell.id
+            and s.warmup == warmup
+            and (pair is None or s.pair == pair.id)
             and self.counts(s)
         ]
 
-    def by_trial(self, cell: Cell, pair: Pair | None = None) -> list[list[Record]]:
+    def by_trial(self, cell: Cell, pair: Pair | None = None) -> list[list[EpochSample]]:
         """Measured samples of a cell, trial by trial."""
         return _by_trial(self.measured(cell, pair))
 
-    def trial_samples(self, pair: Pair, cell: Cell, trial: int) -> list[Record]:
+    def trial_samples(self, pair: Pair, cell: Cell, trial: int) -> list[EpochSample]:
         """All samples of a cell in one trial of a pair."""
         key = (pair.id, cell.id, trial)
-        return [s for s in self.samples if (s["pair"], s["id"], s["life"]) == key]
+        return [s for s in self.samples if (s.pair, s.id, s.life) == key]
 
-    def rounds(self, pair: Pair) -> list[list[tuple[Record, Record]]]:
+    def rounds(self, pair: Pair) -> list[list[tuple[EpochSample, EpochSample]]]:
         """Complete rounds of a pair by trial: (reference's sample, system's sample), in order."""
         assert pair.reference is not None
         reference, system = (
-            {(s["life"], s["round"]): s for s in self.measured(cell, pair)}
+            {(s.life, s.round): s for s in self.measured(cell, pair)}
             for cell in (pair.reference, pair.system)
         )
-        trials: dict[int, list[tuple[Record, Record]]] = {}
+        trials: dict[int, list[tuple[EpochSample, EpochSample]]] = {}
         for key in sorted(reference.keys() & system.keys()):
             trials.setdefault(key[0], []).append((reference[key], system[key]))
         return list(trials.values())
@@ -229,15 +232,15 @@ class RunJournal(JournalState):
         self.folder = folder
         pack.unpack(folder)
         events, samples = folder / "events.jsonl", folder / "samples.jsonl"
-        super().__init__(read_journal(events, Record), read_journal(samples, Record))
+        super().__init__(read_events(events), read_samples(samples))
         self._event_file = Journal(events)
         self._sample_file = Journal(samples)
 
     def record(self, kind: str, **fields: object) -> None:
         """Append an event."""
-        event: Record = {"event": kind, **fields}
+        event = {"event": kind, **fields}
         self._event_file.append(event)
-        self.apply(event)
+        self.apply(parse_event(event))
 
     def drawn(self, purpose: str) -> int:
         """Draw a 64-bit number: the same for a purpose throughout the run, unknown before it."""
@@ -247,7 +250,7 @@ class RunJournal(JournalState):
         return int.from_bytes(digest[:8], "little")
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Record a cell's failure; only the first one counts."""
+        """EpochSample a cell's failure; only the first one counts."""
         self.record("failed", cell=cell.id, **failure.to_json())
 
     def retry(self, cells: Iterable[str], pairs: Iterable[str]) -> None:
@@ -258,26 +261,30 @@ class RunJournal(JournalState):
         self,
         pair: Pair,
         cell: Cell,
-        where: Mapping[str, object],
-        timing: Record,
-        report: Record,
-    ) -> Record:
-        """Append one measured epoch.
-
-        ``where``: life, round, order, warmup, idle_cpu_s ...; ``timing``: a timeline's sweep and
-        outer_s; ``report``: the audit's.
+        conditions: EpochSample,
+        timing: TimedEpoch,
+        report: AuditAnswer,
+    ) -> EpochSample:
+        """Append one measured epoch: its times and its audit, added to ``conditions``, what was
+        measured around it.
         """
-        sample: Record = {
-            "id": cell.id, "system": cell.system, "dataset": cell.dataset, "model": cell.model,
-            "pair": pair.id, **where,
-        }  # fmt: skip
-        sample |= {key: report[key] for key in COPIED_FROM_REPORT}
-        sample |= {"wall_s": timing["wall"], "outer_s": timing["outer_s"]}
-        sample |= {"parent_s": timing["parent_s"]}
-        sample |= {f"{p}_time_s": timing["busy"].get(p) for p in PHASES}
-        sample |= {f"{p}_alone_s": timing["alone"].get(p) for p in PHASES}
-        sample |= {"overlap_s": timing["overlap"], "idle_s": timing["idle"]}
-        self._sample_file.append(sample)
+        busy, alone = timing["busy"], timing["alone"]
+        sample = replace(
+            conditions,
+            id=cell.id, system=cell.system, dataset=cell.dataset, model=cell.model, pair=pair.id,
+            epoch=report["epoch"], batches=report["batches"], seeds=report["seeds"],
+            sampled_edges=report["sampled_edges"], unique_nodes=report["unique_nodes"],
+            loss=report["loss"], param_norm=report["param_norm"],
+            param_moved=report["param_moved"], counts=read_counts(report["counts"]),
+            peak_alloc_bytes=report["peak_alloc_bytes"], peak_rss_bytes=report["peak_rss_bytes"],
+            ok=report["ok"],
+            wall_s=timing["wall"], outer_s=timing["outer_s"], parent_s=timing["parent_s"],
+            sample_time_s=busy.get("sample"), sample_alone_s=alone.get("sample"),
+            memory_io_time_s=busy.get("memory_io"), memory_io_alone_s=alone.get("memory_io"),
+            compute_time_s=busy.get("compute"), compute_alone_s=alone.get("compute"),
+            overlap_s=timing["overlap"], idle_s=timing["idle"],
+        )  # fmt: skip
+        self._sample_file.append(sample.to_json(cell.device == "cuda", bool(cell.evaluate)))
         self.samples.append(sample)
         return sample
 
@@ -287,9 +294,9 @@ class RunJournal(JournalState):
         self._sample_file.close()
 
 
-def _by_trial(samples: Iterable[Record]) -> list[list[Record]]:
+def _by_trial(samples: Iterable[EpochSample]) -> list[list[EpochSample]]:
     """Group samples by trial, in the order of their first samples."""
-    trials: dict[tuple[str, int], list[Record]] = {}
+    trials: dict[tuple[str, int], list[EpochSample]] = {}
     for sample in samples:
-        trials.setdefault((sample["pair"], sample["life"]), []).append(sample)
+        trials.setdefault((sample.pair, sample.life), []).append(sample)
     return list(trials.values())

@@ -10,7 +10,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell, Until
 from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.idle_wait import IdleWait
-from gnnbench.harness.journal import Record, RunJournal
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.profile_means import mean_over_processes
@@ -150,15 +150,16 @@ class Pairing:
                 earlier[cell.id].append(self._run_profile(cell, PROFILE))
         for cell in cells:
             self._step(cell, "looking inside", 0.99)
-            tables: Record = {}
+            tables, means = ProfileAnswer(), {}
             for command in self._profiles(cell):
                 answer = self._run_profile(cell, command)
-                facts = [*tables.get("facts", []), *answer.get("facts", [])]
-                tables |= {**answer} | ({"facts": facts} if facts else {})
+                if facts := [*tables.get("facts", []), *answer.get("facts", [])]:
+                    answer["facts"] = facts
+                tables |= answer
             if "stages" in tables and earlier[cell.id]:
                 stages = [answer.get("stages", []) for answer in earlier[cell.id]]
-                tables["stages"] = mean_over_processes([*stages, tables["stages"]])
-            self.journal.record("profile", cell=cell.id, profile=tables)
+                means = {"stages": mean_over_processes([*stages, tables["stages"]])}
+            self.journal.record("profile", cell=cell.id, profile={**tables, **means})
 
     def _unprofiled(self, cell: Cell) -> bool:
         done = cell.id in self.journal.profiles or cell.id in self.journal.failures

@@ -6,27 +6,21 @@ import secrets
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness.probing import probe_fault, shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
 from gnnbench.harness.protocol import COPIES, EPOCH_NUMBERS, PROBE
 from gnnbench.harness.reduce.overlap_bounds import link_bytes
+from gnnbench.schema.events import LinkCopy
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
+    from gnnbench.schema.samples import EpochSample
 
 PROBE_EPOCHS = 3
 MAX_PROBES = 3
 MAX_COPIED_BYTES = 1 << 32
-
-
-class LinkCopy(TypedDict):
-    """A measured copy over a link: its bytes and seconds."""
-
-    bytes: int
-    seconds: float
 
 
 @dataclass
@@ -43,7 +37,7 @@ class ProbedPhases:
     fault: str = ""
 
 
-def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -> ProbedPhases:
+def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[EpochSample]) -> ProbedPhases:
     """Run the phases one by one; repeat where one looks wrong, as other programs may cause that.
 
     Raises ``WorkerFailed``.
@@ -66,16 +60,16 @@ def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -
     return probed
 
 
-def link_copy(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -> LinkCopy | None:
+def link_copy(cell: Cell, worker: WorkerProcess, samples: Sequence[EpochSample]) -> LinkCopy | None:
     """Copy as many bytes over the link as an epoch does, up to ``MAX_COPIED_BYTES``.
 
     Returns None where an epoch transfers nothing. Each rank has a link of its own; this worker is
     one rank. Raises ``WorkerFailed``.
     """
-    epoch_bytes = statistics.median(link_bytes(dict(s)) for s in samples) if samples else 0.0
+    epoch_bytes = statistics.median(link_bytes(s) for s in samples) if samples else 0.0
     if not epoch_bytes or not cell.composed or cell.gathers or shared_by_ranks(cell):
         return None
     size = int(min(epoch_bytes, MAX_COPIED_BYTES))
-    batches = max(1, round(samples[-1]["batches"] * size / epoch_bytes))
+    batches = max(1, round(samples[-1].batches * size / epoch_bytes))
     counts = worker.call(COPIES, served={"host_copy": size}, batches=batches)["counts"]
     return {"bytes": size, "seconds": float(counts[0][-1])} if counts else None

@@ -11,7 +11,7 @@ from gnnbench.core.cell import PHASES, Cell
 from gnnbench.core.counters import RANK_BUSY
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
+    from gnnbench.schema.samples import EpochSample
 
 RANKS = ("data-parallel", "factored")  # schedules of several processes
 SHARE = 0.5  # of the phase's time when run by itself
@@ -24,7 +24,9 @@ def shared_by_ranks(cell: Cell) -> bool:
     return cell.composed and cell.stage_name(registry.SCHEDULE) in RANKS
 
 
-def probe_fault(samples: Sequence[Record], alone: Mapping[str, float], ranks: bool = False) -> str:
+def probe_fault(
+    samples: Sequence[EpochSample], alone: Mapping[str, float], ranks: bool = False
+) -> str:
     """Return which phase an epoch reports as less than half of its time when run by itself, or "".
 
     ``alone`` are seconds per batch by phase, empty where no phase was probed. Where phases and idle
@@ -35,15 +37,13 @@ def probe_fault(samples: Sequence[Record], alone: Mapping[str, float], ranks: bo
     if not alone or not samples:
         return ""
     spent = statistics.median(
-        (s["idle_s"] + sum(_phase_seconds(s, phase, ranks) for phase in PHASES)) / s["batches"]
+        (s.idle_s + sum(_phase_seconds(s, phase, ranks) for phase in PHASES)) / s.batches
         for s in samples
     )
     slowdown = min(max(spent / sum(alone.values()), SLOWEST), 1.0)
     for phase, expected in alone.items():
-        reported = statistics.median(
-            _phase_seconds(s, phase, ranks) / s["batches"] for s in samples
-        )
-        batches = statistics.median(s["batches"] for s in samples)
+        reported = statistics.median(_phase_seconds(s, phase, ranks) / s.batches for s in samples)
+        batches = statistics.median(s.batches for s in samples)
         too_short = reported < SHARE * slowdown * expected
         if too_short and (expected - reported) * batches > SLACK_S:
             return (
@@ -53,9 +53,9 @@ def probe_fault(samples: Sequence[Record], alone: Mapping[str, float], ranks: bo
     return ""
 
 
-def _phase_seconds(sample: Record, phase: str, ranks: bool) -> float:
+def _phase_seconds(sample: EpochSample, phase: str, ranks: bool) -> float:
     """Return the seconds of a phase in an epoch, summed over ranks where there are several."""
     if not ranks:
-        return sample[f"{phase}_time_s"] or 0.0
+        return sample.time_s(phase) or 0.0
     name = RANK_BUSY[phase].name
-    return sum(value for _, measure, _, value in sample.get("counts") or () if measure == name)
+    return sum(count.value for count in sample.counts if count.name == name)

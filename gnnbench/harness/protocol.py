@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 if TYPE_CHECKING:
     from gnnbench.datasets.store.seal import Stamp
     from gnnbench.measure.kernels import KernelRow
-    from gnnbench.roofline.bench import Record as RooflineRecord
     from gnnbench.roofline.counters import CounterRecord
-    from gnnbench.systems.runtime.system import (
-        CurveRow,
-        FactRow,
-        GateDetails,
-        StageRow,
+    from gnnbench.schema.reports import (
+        CheckAnswer,
+        CountRow,
+        FirstBatchAnswer,
+        GraphFacts,
+        SetupAnswer,
     )
+    from gnnbench.schema.roofline import RooflineRecord
+    from gnnbench.systems.runtime.system import CurveRow, FactRow, StageRow
 
 A = TypeVar("A")
-CountRow = list["str | float"]  # (stage, measure, where, value)
 
 STOPPED = b"stopped\n"  # sent before the answer of ``epoch``, when the epoch's work has ended
 EPOCH_NUMBERS = 2**30  # timed epochs have random numbers below this
@@ -45,16 +46,6 @@ class GraphLocation(TypedDict, total=False):
     verified: Stamp
     made: list[str]
     held: dict[str, str]
-
-
-class GraphFacts(TypedDict, total=False):
-    """Sizes of a graph, as rows of ``cells.csv`` have them."""
-
-    nodes: int
-    edges: int
-    train_nodes: int
-    feature_dim: int
-    features: str
 
 
 class PreparationFacts(TypedDict, total=False):
@@ -97,41 +88,6 @@ class OpenAnswer(TypedDict):
     import_s: float
 
 
-class SetupAnswer(TypedDict):
-    """Seconds of the set-up without ``import_s``, what was counted, versions of packages."""
-
-    seconds: float
-    import_s: float
-    counts: list[CountRow]
-    versions: dict[str, str]
-
-
-class CheckAnswer(TypedDict):
-    """A ``CheckReport`` of the correctness gate, and how long the gate took."""
-
-    ok: bool
-    reason: str
-    pick: str
-    frontier: str
-    law: str
-    digest: str
-    edges_per_seed: float
-    nodes_per_seed: float
-    details: GateDetails
-    verified: bool
-    dtype: str
-    deterministic: bool | None
-    counts: list[CountRow]
-    seconds: float
-
-
-class FirstBatchAnswer(TypedDict):
-    """Digest of the edges of the gate's first batch; what is wrong with it, or ""."""
-
-    digest: str
-    reason: str
-
-
 class EpochAnswer(TypedDict):
     """An epoch's times in seconds (``gnnbench.measure.timeline.Sweep``).
 
@@ -158,6 +114,16 @@ class TimedEpoch(EpochAnswer):
     runner_wait_s: float
     worker_wait_s: float
     threads_wait_s: float
+
+
+class EvaluateAnswer(TypedDict):
+    """Accuracies of a model, numbers of nodes, and how long the evaluation took (s)."""
+
+    val_nodes: int
+    val_accuracy: float
+    test_nodes: int
+    test_accuracy: float
+    evaluate_s: float
 
 
 class EpochReportAnswer(TypedDict):
@@ -264,7 +230,7 @@ CHECK_FIRST_BATCH: Command[FirstBatchAnswer] = Command("glance")
 FORESEE: Command[NoAnswer] = Command("foresee")
 EPOCH: Command[EpochAnswer] = Command("epoch")
 AUDIT: Command[AuditAnswer] = Command("audit")
-EVALUATE: Command[dict[str, float]] = Command("evaluate")
+EVALUATE: Command[EvaluateAnswer] = Command("evaluate")
 COPIES: Command[CountsAnswer] = Command("copies")
 ROOFLINE: Command[RooflineAnswer] = Command("roofline")
 VERIFY: Command[EpochReportAnswer] = Command("verify")

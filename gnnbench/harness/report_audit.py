@@ -14,7 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from gnnbench.core import registry
 from gnnbench.core.batch_choice import BatchChoice
 from gnnbench.core.cell import Cell, phases
-from gnnbench.schema.events import JournalRecord as Record
+from gnnbench.schema.reports import GraphFacts
+from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics import primary_metric
 
 IDLE_SHARE = 0.1  # of the epoch
@@ -25,19 +26,19 @@ FIRST_EPOCH_SLACK_S = 1.0
 AFTER_SLACK_S = 0.5
 
 
-def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
+def sample_fault(cell: Cell, facts: GraphFacts, epoch: int, answer: EpochSample) -> str:
     """Return what is wrong with an epoch's answer; ``facts`` are the graph's, empty without one."""
-    if answer["epoch"] != epoch:
-        return f"epoch {answer['epoch']} was answered where {epoch} was requested"
-    if not cell.trains and answer["loss"] is not None:
-        return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
+    if answer.epoch != epoch:
+        return f"epoch {answer.epoch} was answered where {epoch} was requested"
+    if not cell.trains and answer.loss is not None:
+        return f"epoch {epoch} has a loss, {answer.loss}, but no model"
     # Of a recipe the suite counts losses itself: it has none where no seed has a label.
-    if cell.trains and answer["loss"] is None and not cell.composed:
+    if cell.trains and answer.loss is None and not cell.composed:
         return f"epoch {epoch} has no loss"
-    if answer["wall_s"] <= 0:
-        return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
+    if answer.wall_s <= 0:
+        return f"the wall time of epoch {epoch} is {answer.wall_s:g} s"
     ran = phases(cell.until)[1 if cell.gathers else 0 :]  # seeds are drawn in no time
-    if missing := [p for p in ran if not answer[f"{p}_time_s"]]:
+    if missing := [p for p in ran if not answer.time_s(p)]:
         return f"epoch {epoch} has no span of the phase {missing[0]}"
     train = facts.get("train_nodes")
     if not train:
@@ -46,9 +47,10 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     seeds = train
     if 0 < cell.max_batches < batches:
         batches, seeds = cell.max_batches, cell.max_batches * cell.batch_size
-    for what, right in (("batches", batches), ("seeds", seeds)):
-        if answer[what] != right:
-            return f"epoch {epoch} ran {answer[what]} {what} where it has {right}"
+    numbers = (("batches", answer.batches, batches), ("seeds", answer.seeds, seeds))
+    for what, number, right in numbers:
+        if number != right:
+            return f"epoch {epoch} ran {number} {what} where it has {right}"
     return ""
 
 
@@ -62,7 +64,7 @@ def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
     return ""
 
 
-def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+def idle_doubt(cell: Cell, samples: Sequence[EpochSample]) -> str:
     """Return a doubt if work may be left out of the phase that is the primary metric.
 
     Work of gnnbench's own schedule and order outside of all phases is known.
@@ -70,7 +72,8 @@ def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
     by = primary_metric.of(cell.until)
     if _spans_are_ours(cell) or cell.trains or not samples:
         return ""
-    idle, wall = (statistics.median(s[key] for s in samples) for key in ("idle_s", "wall_s"))
+    idle = statistics.median(s.idle_s for s in samples)
+    wall = statistics.median(s.wall_s for s in samples)
     if idle <= max(IDLE_SHARE * wall, IDLE_SLACK_S):
         return ""
     return (
@@ -89,27 +92,27 @@ def _spans_are_ours(cell: Cell) -> bool:
     return cell.composed and all(name in registry.OURS[kind] for kind, name in named)
 
 
-def loss_fault(samples: Sequence[Record]) -> str:
+def loss_fault(samples: Sequence[EpochSample]) -> str:
     """Return a fault if the loss never changes: nothing is trained, or answers are cached."""
-    if len({s["epoch"] for s in samples}) < SAME_LOSSES:
+    if len({s.epoch for s in samples}) < SAME_LOSSES:
         return ""
-    losses = {s["loss"] for s in samples}
+    losses = {s.loss for s in samples}
     if len(losses) > 1 or losses <= {0.0, None}:
         return ""
     return f"the loss is {losses.pop():g} whatever the epoch: nothing is trained, or it is cached"
 
 
-def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
+def edges_fault(rounds: Sequence[tuple[EpochSample, EpochSample]], work: str) -> str:
     """Return a fault if a system of identical work drew other numbers of edges than the
     reference.
     """
     if work != "identical":
         return ""
     for reference, system in rounds:
-        right, drawn = reference["sampled_edges"], system["sampled_edges"]
+        right, drawn = reference.sampled_edges, system.sampled_edges
         if drawn != right:
             return (
-                f"epoch {system['epoch']} drew {drawn} edges where the reference drew {right}, but"
+                f"epoch {system.epoch} drew {drawn} edges where the reference drew {right}, but"
                 f" at the gate the work was {work}"
             )
     return ""
@@ -149,15 +152,15 @@ def epoch_digest_fault(reference: str, system: str, work: str) -> str:
     return "when every batch was checked it drew other edges than the reference, not so at the gate"
 
 
-def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
+def first_epoch_doubt(warm: Sequence[EpochSample], samples: Sequence[EpochSample]) -> str:
     """Return a doubt if a worker's unmeasured first epoch took much longer than the others."""
     if not warm or not samples:
         return ""
-    first_by_trial: dict[object, float] = {}
+    first_by_trial: dict[int, float] = {}
     for sample in warm:  # a later one checks batches
-        first_by_trial.setdefault(sample.get("life"), sample["wall_s"])
+        first_by_trial.setdefault(sample.life, sample.wall_s)
     first = statistics.median(first_by_trial.values())
-    usual = statistics.median(s["wall_s"] for s in samples)
+    usual = statistics.median(s.wall_s for s in samples)
     if first <= FIRST_EPOCH_TIMES * usual or first - usual <= FIRST_EPOCH_SLACK_S:
         return ""
     return (
@@ -166,20 +169,20 @@ def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
     )
 
 
-def after_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+def after_doubt(cell: Cell, samples: Sequence[EpochSample]) -> str:
     """Return a doubt if a worker is busy after an epoch or in its audit for longer than in the
     epoch.
 
     The work of gnnbench's own audit is known; it counts where a third-party stage may work in it.
     """
     known_audit = _spans_are_ours(cell)
-    known = [s for s in samples if s.get("outer_s")]
+    known = [s for s in samples if s.outer_s]
     if not known:
         return ""
     after = statistics.median(
-        s["block_s"] - s["outer_s"] + (0.0 if known_audit else s.get("audit_s", 0.0)) for s in known
+        (s.block_s or 0.0) - s.outer_s + (0.0 if known_audit else s.audit_s) for s in known
     )
-    wall = statistics.median(s["wall_s"] for s in known)
+    wall = statistics.median(s.wall_s for s in known)
     if after <= wall or after <= AFTER_SLACK_S:
         return ""
     return (

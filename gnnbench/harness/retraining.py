@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.environment import cell_facts
-from gnnbench.harness.journal import Record, RunJournal
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.protocol import (
@@ -24,16 +24,16 @@ from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.training_check import (
     RETRAININGS,
     Excess,
+    Training,
     Trial,
     find_excess,
     structural_fault,
 )
-from gnnbench.statistics.work_class import WorkDetails, WorkReport, drawn_class, same_updates
+from gnnbench.schema.reports import CheckAnswer, GateDetails
+from gnnbench.schema.samples import EpochSample
+from gnnbench.statistics.work_class import drawn_class, same_updates
 
 TIME_LIMIT_S = 120.0  # of one estimate of the spread; the retrainings finished by then are used
-KEPT = (
-    "epoch", "loss", "param_moved", "param_norm", "unique_nodes", "sampled_edges",
-)  # fmt: skip
 
 
 @dataclass
@@ -67,11 +67,11 @@ class TrainingCheck:
             return None
         return self._find(trials, self._spread(trials[-1]))
 
-    def _find(self, trials: Sequence[Trial], spread: Sequence[list[Record]]) -> Excess | None:
+    def _find(self, trials: Sequence[Trial], spread: Sequence[Training]) -> Excess | None:
         return find_excess(trials, spread, self._work, self._reordered, self._trains_alike)
 
     @property
-    def _checks(self) -> list[WorkReport]:
+    def _checks(self) -> list[CheckAnswer]:
         assert self.pair.reference is not None
         cells = (self.pair.reference, self.pair.system)
         return [self.journal.reports[c.id]["check"] for c in cells]
@@ -87,7 +87,7 @@ class TrainingCheck:
 
     @property
     def _reordered(self) -> bool:
-        details = [check.get("details", WorkDetails()) for check in self._checks]
+        details = [check.get("details", GateDetails()) for check in self._checks]
         return any(one.get("order_window", 1) > 1 for one in details)
 
     def _trial(self, number: int) -> Trial:
@@ -97,24 +97,27 @@ class TrainingCheck:
             self.journal.trial_samples(self.pair, self.pair.system, number),
         )
 
-    def _spread(self, trial: Trial) -> list[list[Record]]:
+    def _spread(self, trial: Trial) -> list[list[EpochSample]]:
         """Trainings of the reference that differ from it as a correct system may."""
         cell = self.pair.reference
         assert cell is not None
         reference, length = trial[0], len(trial[0])
-        epochs = [record["epoch"] for record in reference]
+        epochs = [sample.epoch for sample in reference]
         if self._work == "identical" and not self._reordered:
             return self._retrain(cell, [(epochs, nth) for nth in range(1, RETRAININGS + 1)])
         known = self.journal.trainings(cell, length)
-        known = [t for t in known if [r["epoch"] for r in t] != epochs]
+        known = [t for t in known if [s.epoch for s in t] != epochs]
         missing = max(RETRAININGS - len(known), 0)
         fresh = [[secrets.randbelow(EPOCH_NUMBERS) for _ in epochs] for _ in range(missing)]
         added = self._retrain(cell, [(numbers, 0) for numbers in fresh])
         if added:
-            self.journal.record("retrained", cell=cell.id, trainings=added)
+            lines = [[sample.training_json() for sample in training] for training in added]
+            self.journal.record("retrained", cell=cell.id, trainings=lines)
         return [*known, *added]
 
-    def _retrain(self, cell: Cell, plan: Sequence[tuple[list[int], int]]) -> list[list[Record]]:
+    def _retrain(
+        self, cell: Cell, plan: Sequence[tuple[list[int], int]]
+    ) -> list[list[EpochSample]]:
         """Train ``cell`` again over each list of epochs, from weights of each jitter, untimed.
 
         Returns the finished trainings if a worker fails or the time is over.
@@ -130,14 +133,14 @@ class TrainingCheck:
                 worker.cell = replace(cell, jitter=jitter)
                 worker.open(self.shared_cache.graph(cell))
                 worker.call(SETUP)
-                records = []
+                samples = []
                 for epoch in epochs:
                     if foresees:
                         worker.call(FORESEE, epoch=epoch)
                     worker.timed(EPOCH, epoch=epoch)
                     report = worker.call(AUDIT, epoch=epoch)
-                    records.append({key: value for key, value in report.items() if key in KEPT})
-                retrained.append(records)
+                    samples.append(EpochSample.parse(report))
+                retrained.append(samples)
                 if time.monotonic() - began > TIME_LIMIT_S:
                     break
             worker.close()

@@ -15,7 +15,7 @@ import psutil
 from gnnbench.harness.stray_processes import process_tree
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
+    from gnnbench.schema.samples import EpochSample
 
 IDLE_SHARE = 0.1  # of a core
 IDLE_TICKS_S = 0.05  # of a clock of 10 ms: less cannot be distinguished from rounding
@@ -75,16 +75,16 @@ def workers_doubt(pids: Sequence[int], expected: Placement) -> str:
     return placement_doubt(threads | {Placement.of_this_process()}, expected)
 
 
-def changes_doubt(samples: Sequence[Record]) -> str:
+def changes_doubt(samples: Sequence[EpochSample]) -> str:
     """Return the changes of cores and priorities that measured epochs noted, or ""."""
-    changes = [s["isolation"] for s in samples if s.get("isolation")]
+    changes = [s.isolation for s in samples if s.isolation]
     return f"{changes[-1]}, around {len(changes)} of {len(samples)} epochs" if changes else ""
 
 
-def idle_cpu_doubt(samples: Sequence[Record]) -> str:
+def idle_cpu_doubt(samples: Sequence[EpochSample]) -> str:
     """Return how much CPU a worker used between its commands, where it is too much, or ""."""
-    spent = sum(s.get("rest_cpu_s", 0.0) for s in samples)
-    length = sum(s.get("rest_s", 0.0) for s in samples)
+    spent = sum(s.rest_cpu_s or 0.0 for s in samples)
+    length = sum(s.rest_s or 0.0 for s in samples)
     if spent <= IDLE_TICKS_S or spent <= IDLE_SHARE * length:
         return ""
     return f"its worker used {spent / length:.0%} of a core between its commands"

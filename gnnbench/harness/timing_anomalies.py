@@ -13,8 +13,8 @@ from gnnbench.harness import clocks, doubt
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import Record
     from gnnbench.schema.events import TrialEvent
+    from gnnbench.schema.samples import EpochSample
 
 CLOCK, QUIET, PROBE = "clock", "quiet", "probe"
 # Void trials of a comparison: these, and this share of the trials before the first interim test.
@@ -29,7 +29,7 @@ class TimingAnomaly(NamedTuple):
     text: str
 
 
-def of_clocks(samples: Sequence[Record]) -> TimingAnomaly | None:
+def of_clocks(samples: Sequence[EpochSample]) -> TimingAnomaly | None:
     """Return the anomaly that clocks show in a worker's measured epochs."""
     if text := clocks.parent_fault(samples):
         return TimingAnomaly(CLOCK, text)
@@ -42,9 +42,9 @@ def confirmed(
     anomaly: TimingAnomaly,
     cell: Cell,
     previous: TrialEvent | None,
-    samples: Sequence[Record],
+    samples: Sequence[EpochSample],
     free_cores: int,
-    probe: Record | None = None,
+    probe: EpochSample | None = None,
 ) -> str:
     """Return the fault, or "" where the anomaly is only a doubt so far.
 
@@ -52,7 +52,7 @@ def confirmed(
     warm-ups. ``probe`` has the CPU use while phases were run one by one.
     """
     before = previous.get("suspects", {}).get(cell.id) if previous else None
-    measured = [s for s in samples if not s["warmup"]]
+    measured = [s for s in samples if not s.warmup]
     if before != anomaly.kind or doubt.stop_doubt(samples):
         return ""
     if doubt.disturbed(measured, free_cores) or doubt.waited(measured):

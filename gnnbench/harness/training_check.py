@@ -17,16 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from gnnbench.schema.events import JournalRecord as Record
+from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics.estimates import t_quantile
 from gnnbench.statistics.work_class import DEVIATIONS, DRAWN
 
-Training = Sequence[Record]  # the epochs of one process, warm-up included, in order
+Number = Callable[[EpochSample], float | None]
+Training = Sequence[EpochSample]  # the epochs of one process, warm-up included, in order
 Trial = tuple[Training, Training]  # of the reference and of the system
 Floats = npt.NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class _Quantity:
     """One number of an epoch, and how far it may be from the reference's whatever the spread."""
 
     name: str
-    of: Callable[[Record], float | None]
+    of: Number
     allowed: float
     text: Callable[[float, float], str]  # of the system's value and the reference's
     only_less: bool = False
@@ -131,7 +131,7 @@ def find_excess(
     reference, system = trials[-1]
     known = [t for t in spread if len(t) >= len(reference)]
     for nth, (right, own) in enumerate(zip(reference, system, strict=False)):
-        if right["epoch"] != own["epoch"]:
+        if right.epoch != own.epoch:
             return None  # the two did not run the same epochs
         scale = tolerance_of(work, nth, reordered)
         quantities = [*_counts(right)]
@@ -160,13 +160,13 @@ def structural_fault(reference: Training, system: Training, work: str) -> str:
     """What no random draw explains: another number of nodes for identical work, or of layers."""
     for nth, (right, own) in enumerate(zip(reference, system, strict=False)):
         where = f"epoch {nth + 1} of its process"
-        one, other = right.get("param_moved") or [], own.get("param_moved") or []
-        if right["epoch"] != own["epoch"]:
+        one, other = right.param_moved, own.param_moved
+        if right.epoch != own.epoch:
             return ""
-        if work == "identical" and right["unique_nodes"] != own["unique_nodes"]:
+        if work == "identical" and right.unique_nodes != own.unique_nodes:
             return (
-                f"{where} met {own['unique_nodes']} nodes where the reference met"
-                f" {right['unique_nodes']}, but at the gate the work was identical"
+                f"{where} met {own.unique_nodes} nodes where the reference met"
+                f" {right.unique_nodes}, but at the gate the work was identical"
             )
         if one and other and len(one) != len(other):
             return f"{where} trained {len(other)} layers where the reference has {len(one)}"
@@ -176,30 +176,35 @@ def structural_fault(reference: Training, system: Training, work: str) -> str:
 def divergence(training: Training) -> str:
     """Whether the training itself diverged: its first epoch whose loss is no finite number."""
     for nth, record in enumerate(training):
-        if record["loss"] is not None and not math.isfinite(record["loss"]):
+        if record.loss is not None and not math.isfinite(record.loss):
             return (
                 f"its training diverged: the loss of epoch {nth + 1} of its process is"
-                f" {record['loss']}; take a lower learning_rate or smaller features"
+                f" {record.loss}; take a lower learning_rate or smaller features"
             )
     return ""
 
 
-def _whole(record: Record) -> float:
-    return math.hypot(*(record.get("param_moved") or []))
+def _whole(record: EpochSample) -> float:
+    return math.hypot(*record.param_moved)
 
 
-def _counts(right: Record) -> Iterator[_Quantity]:
+def _counts(right: EpochSample) -> Iterator[_Quantity]:
     """Numbers that depend on the draws: 3 %, or four deviations of two Poisson numbers."""
-    for name, key, verb in (("nodes", "unique_nodes", "met"), ("edges", "sampled_edges", "drew")):
-        if (value := right.get(key)) is not None:
+    numbers: tuple[tuple[str, Number, str], ...] = (
+        ("nodes", lambda r: r.unique_nodes, "met"), ("edges", lambda r: r.sampled_edges, "drew"),
+    )  # fmt: skip
+    for name, of, verb in numbers:
+        if (value := of(right)) is not None:
             allowed = max(DRAWN * value, DEVIATIONS * math.sqrt(2 * value))
             text = f"{verb} {{:.0f}} {name} where the reference {verb} {{:.0f}}"
-            yield _Quantity(name, itemgetter(key), allowed, text.format)
+            yield _Quantity(name, of, allowed, text.format)
 
 
-def _learned(first: Record, right: Record, own: Record, scale: Tolerance) -> Iterator[_Quantity]:
+def _learned(
+    first: EpochSample, right: EpochSample, own: EpochSample, scale: Tolerance
+) -> Iterator[_Quantity]:
     """What an epoch's training led to; ``first`` is the reference's first epoch."""
-    one, other = right.get("param_moved") or [], own.get("param_moved") or []
+    one, other = right.param_moved, own.param_moved
     if one and other:
         for nth, step in enumerate(one):
             if step > LEAST_SHARE * _whole(right):
@@ -210,19 +215,19 @@ def _learned(first: Record, right: Record, own: Record, scale: Tolerance) -> Ite
             f" them by {math.exp(b):.3g}",
         )  # fmt: skip
         yield _Quantity(
-            "updates", lambda r: r["param_norm"], scale.norm * abs(right["param_norm"]),
+            "updates", lambda r: r.param_norm, scale.norm * abs(right.param_norm or 0.0),
             lambda a, b: f"left parameters of norm {a:.4g} where the reference has {b:.4g}",
         )  # fmt: skip
-    if first["loss"] is not None:
+    if first.loss is not None:
         yield _Quantity(
-            "loss", lambda r: r["loss"], scale.loss * abs(first["loss"]),
+            "loss", lambda r: r.loss, scale.loss * abs(first.loss),
             lambda a, b: f"has a loss of {a:.4g} where the reference has {b:.4g}",
         )  # fmt: skip
 
 
 def _layer(nth: int, scale: Tolerance) -> _Quantity:
     return _Quantity(
-        "updates", lambda r: math.log(max(r["param_moved"][nth], TINY)), scale.layer,
+        "updates", lambda r: math.log(max(r.param_moved[nth], TINY)), scale.layer,
         lambda a, b: f"moved layer {nth + 1} by {_shown(a)} where the reference moved it by"
         f" {_shown(b)}: it is not trained as it should be",
         only_less=True,
@@ -234,7 +239,7 @@ def _shown(logarithm: float) -> str:
 
 
 def _compare(
-    quantity: _Quantity, right: Record, own: Record, spread: Sequence[Record]
+    quantity: _Quantity, right: EpochSample, own: EpochSample, spread: Sequence[EpochSample]
 ) -> Excess | None:
     """Whether one quantity of one epoch is an excess."""
     one, other = quantity.of(right), quantity.of(own)
@@ -278,11 +283,11 @@ def _explained(right: Floats, own: Floats, spread: Floats) -> bool:
 
 def _mean_excess(trials: Sequence[Trial], spread: Sequence[Training]) -> Excess | None:
     """Whether the system learns slower or faster in the mean of all epochs of all trials."""
-    first = trials[-1][0][0]["loss"]
+    first = trials[-1][0][0].loss
     epochs = sum(len(reference) for reference, _ in trials)
     where = f"over {epochs} epochs of {len(trials)} processes"
     if first is not None:
-        result = _means(trials, spread, lambda r: r["loss"])
+        result = _means(trials, spread, lambda r: r.loss)
         if result and not _within(*result, EQUIVALENT.mean_loss * abs(first)):
             more = float(np.mean(result[1]) - np.mean(result[0]))
             way = "above" if more > 0 else "below"
@@ -303,7 +308,7 @@ def _mean_excess(trials: Sequence[Trial], spread: Sequence[Training]) -> Excess 
 
 
 def _means(
-    trials: Sequence[Trial], spread: Sequence[Training], of: Callable[[Record], float | None]
+    trials: Sequence[Trial], spread: Sequence[Training], of: Number
 ) -> tuple[Floats, Floats, Floats] | None:
     """Means over the epochs of each training: of the reference, the system and ``spread``."""
 

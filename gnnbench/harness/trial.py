@@ -10,7 +10,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.harness import timing_anomalies
 from gnnbench.harness.alternating_epochs import AlternatingEpochs
 from gnnbench.harness.doubt import pair_doubt
-from gnnbench.harness.journal import Record, RunJournal
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.training_check import Excess
@@ -20,6 +20,7 @@ from gnnbench.harness.trial_gate import check_first_batches, run_gate
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch
+from gnnbench.schema.samples import EpochSample
 
 CHECKED_AT_ONCE = 8.0  # batches
 CountRounds = Callable[[float, float], int]  # from the seconds of a trial's start and of a round
@@ -110,7 +111,7 @@ class Trial:
             context.show_progress(context.pair.system, progress, nth / rounds)
             epochs.run_round(nth, warmup=False)
 
-    def _doubt(self, late_stops: list[Record], excess: Excess | None) -> str:
+    def _doubt(self, late_stops: list[EpochSample], excess: Excess | None) -> str:
         """Return why this trial should not count: disturbances and timing anomalies, or ""."""
         if excess is not None:
             return f"{excess.text}; correct systems rarely differ as much"

@@ -10,8 +10,7 @@ from gnnbench.harness import report_audit, timing_anomalies
 from gnnbench.harness.alternating_epochs import foresee
 from gnnbench.harness.background_load import BackgroundLoad
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.journal import Record
-from gnnbench.harness.probe_run import LinkCopy, link_copy, probe_phases
+from gnnbench.harness.probe_run import link_copy, probe_phases
 from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
 from gnnbench.harness.protocol import EPOCH_NUMBERS, RECHECK, VERIFY
@@ -21,6 +20,8 @@ from gnnbench.harness.training_check import REPEATS, Excess, divergence
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
 from gnnbench.measure import machine
+from gnnbench.schema.events import LinkCopy
+from gnnbench.schema.samples import EpochSample
 
 
 def verify_every_batch(context: TrialContext, workers: TrialWorkers) -> None:
@@ -77,7 +78,7 @@ def _check_samples(context: TrialContext, cell: Cell, worker: WorkerProcess) -> 
 
 
 def _note_anomaly(
-    context: TrialContext, cell: Cell, anomaly: TimingAnomaly, load: Record | None = None
+    context: TrialContext, cell: Cell, anomaly: TimingAnomaly, load: EpochSample | None = None
 ) -> None:
     """Note a timing anomaly, or fail the cell where it is confirmed.
 
@@ -91,12 +92,14 @@ def _note_anomaly(
     context.anomalies[cell.id] = anomaly
 
 
-def _probe(context: TrialContext, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
+def _probe(
+    context: TrialContext, cell: Cell, worker: WorkerProcess, samples: list[EpochSample]
+) -> None:
     """Run the phases one by one and compare them with the phase times of the epochs."""
     load = BackgroundLoad(worker)
     probed = context.attempt(cell, partial(probe_phases, cell, worker, samples))
     context.fail_if(cell, probed.wrong)
-    used: Record = {**load.read()}
+    used = EpochSample(**load.read())
     context.journal.record(
         "probed", cell=cell.id, worker=worker.pid, alone=probed.alone, median=probed.median,
         cores=machine.usable_cores(), copied=copy_over_link(context, cell, worker, samples),
@@ -107,7 +110,7 @@ def _probe(context: TrialContext, cell: Cell, worker: WorkerProcess, samples: li
 
 
 def copy_over_link(
-    context: TrialContext, cell: Cell, worker: WorkerProcess, samples: list[Record]
+    context: TrialContext, cell: Cell, worker: WorkerProcess, samples: list[EpochSample]
 ) -> LinkCopy | None:
     """Measure a copy over the worker's link; None where there is none, or no GPU memory for it."""
     try:

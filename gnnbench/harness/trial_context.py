@@ -11,12 +11,13 @@ from typing import TypeVar
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.journal import Record, RunJournal
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.timing_anomalies import TimingAnomaly
 from gnnbench.measure import machine
+from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics.work_class import drawn_class
 
 T = TypeVar("T")
@@ -65,17 +66,17 @@ class TrialContext:
         """How the gate's results of both sides compare (``work_class.drawn_class``)."""
         return drawn_class(*(self.journal.reports[c.id]["check"] for c in self.cells))
 
-    def samples(self, warmup: bool = False) -> list[Record]:
+    def samples(self, warmup: bool = False) -> list[EpochSample]:
         """Return measured epochs, or the warm-ups, of both sides of this trial."""
         return [
             s
             for s in self.journal.samples
-            if s["pair"] == self.pair.id and s["life"] == self.number and s["warmup"] == warmup
+            if s.pair == self.pair.id and s.life == self.number and s.warmup == warmup
         ]
 
-    def samples_of(self, cell: Cell) -> list[Record]:
+    def samples_of(self, cell: Cell) -> list[EpochSample]:
         """Return the measured epochs of one side."""
-        return [s for s in self.samples() if s["id"] == cell.id]
+        return [s for s in self.samples() if s.id == cell.id]
 
     def free_cores(self, *cells: Cell) -> int:
         """Return the number of cores that no thread of these cells' workers needs."""
@@ -90,7 +91,7 @@ class TrialContext:
         self.checks_s[check] = self.checks_s.get(check, 0.0) + time.monotonic() - began
 
     def report_once(self, cell: Cell, report: Mapping[str, object]) -> None:
-        """Record what the first trial reports about a cell; later ones add new keys only."""
+        """EpochSample what the first trial reports about a cell; later ones add new keys only."""
         if not report.keys() <= self.journal.reports.get(cell.id, {}).keys():
             self.journal.record("report", cell=cell.id, report=dict(report))
 
@@ -103,7 +104,7 @@ class TrialContext:
             raise AssertionError from failed
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Record a failure and raise ``CellFailed``."""
+        """EpochSample a failure and raise ``CellFailed``."""
         self.journal.fail(cell, failure)
         raise CellFailed(cell)
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 from gnnbench.core.cell import Cell
 from gnnbench.harness import stray_processes
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.journal import Record
 from gnnbench.harness.process import WorkerProcess, live_workers
 from gnnbench.harness.protocol import OPEN, SETUP, Command
 from gnnbench.harness.trial_context import TrialContext
+from gnnbench.schema.samples import EpochSample
 
 A = TypeVar("A")
 
@@ -105,10 +105,10 @@ class TrialWorkers:
             if fault := stray_processes.strays_fault(processes):
                 self._context.fail(owner, Failure("incorrect", fault))
 
-    def close(self) -> list[Record]:
+    def close(self) -> list[EpochSample]:
         """End the workers; returns by cell how long each was stopped by signals at last (s)."""
-        stops: list[Record] = [
-            {"id": cell.id, "system": cell.system, "stopped_s": worker.take_stopped_s()}
+        stops = [
+            EpochSample(id=cell.id, system=cell.system, stopped_s=worker.take_stopped_s())
             for cell, worker in self._members
         ]
         for _, worker in self._members:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypedDict
+from typing import TYPE_CHECKING, Generic
 
 from torch import Tensor
 
@@ -15,9 +15,10 @@ from gnnbench.measure.timed import timed
 from gnnbench.models.framework import BlockT
 from gnnbench.roofline.ceilings import BYTES, FLOPS, Ceiling, Ceilings
 from gnnbench.roofline.counters import CounterRecord, on_cpu, on_gpu, run_marked
-from gnnbench.roofline.kernels import AggregationCall, Kernel, KernelKey, aggregation_calls
+from gnnbench.roofline.kernels import AggregationCall, Kernel, aggregation_calls
 from gnnbench.roofline.passes import aggregations
 from gnnbench.roofline.work import ELEMENT, gather_work, sample_work
+from gnnbench.schema.roofline import CeilingRecord, KernelRecord, RooflineRecord
 
 if TYPE_CHECKING:
     from gnnbench.core.job import Job
@@ -27,40 +28,6 @@ if TYPE_CHECKING:
 ROUNDS = 3  # A B C, C B A ..., after a warm-up round
 LOCAL_ROWS = {"host", "device", "cache"}  # locations of rows that are read without a link
 READS = "read/s"
-
-
-class Rate(TypedDict):
-    """An amount of work, the median of its times and the spread of their logarithms."""
-
-    amount: float
-    seconds: float
-    spread: float
-
-
-class CeilingRecord(Rate):
-    """A measured peak."""
-
-    kind: str
-    name: str
-    level: str
-    row_bytes: int
-    level_bytes: int
-    unit: str
-    remark: str
-
-
-class KernelRecord(KernelKey, Rate):
-    """A measured kernel, and its work."""
-
-    kind: str
-    unit: str
-    flops: int
-    bytes: int
-    asked: int
-    reads: int
-
-
-Record = CeilingRecord | KernelRecord
 
 
 class Bench(Generic[BlockT]):
@@ -92,7 +59,7 @@ class Bench(Generic[BlockT]):
             cell.model, blocks, graph.feature_dim, cell.hidden, graph.num_classes
         )
 
-    def run(self, seeds: Tensor, epoch: int) -> tuple[list[Record], str]:
+    def run(self, seeds: Tensor, epoch: int) -> tuple[list[RooflineRecord], str]:
         """Time all peaks and kernels; returns their records, and a fault of a result or "".
 
         Results are checked by the first call. Nothing is timed after a fault.
@@ -120,7 +87,7 @@ class Bench(Generic[BlockT]):
         """Run the kernels between marks, for a GPU's profiler."""
         run_marked(self.kernels(seeds, epoch), self.job.device)
 
-    def _measured(self, kernels: Sequence[Kernel]) -> list[Record]:
+    def _measured(self, kernels: Sequence[Kernel]) -> list[RooflineRecord]:
         device, ceilings = self.job.device, self._ceilings_for(kernels)
         times: list[list[float]] = [[] for _ in (*ceilings.all, *kernels)]
         amounts: list[float] = [0.0 for _ in ceilings.all]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -19,19 +18,9 @@ from gnnbench.models.kinds import Mode
 from gnnbench.models.native import Native
 from gnnbench.models.stack import build
 from gnnbench.roofline.work import Work
+from gnnbench.schema.roofline import KernelKey
 
 ATTENTION = "attention"  # in place of a mode
-
-
-class KernelKey(TypedDict):
-    """Fields that identify a kernel of a batch."""
-
-    name: str
-    direction: str
-    layer: int
-    mode: str
-    width: int
-    heads: int
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Record(Mapping[str, Any]):
     """A row of a table, typed by attributes: ``row.batch_size``.
 
     For a computed column name it is a mapping as well: ``row[name]``, ``row.get(name)``. Equal
-    columns make equal records.
+    columns make equal records. Fields that are not declared by ``column`` are in no table.
     """
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class Record(Mapping[str, Any]):
     @functools.cache
     def columns(cls) -> tuple[Column, ...]:
         """The columns of the table in file order."""
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        fields = [f for f in dataclasses.fields(cls) if f.metadata]  # type: ignore[arg-type]
         inherited = {name for base in cls.__mro__[1:] for name in vars(base).get("__slots__", ())}
         own = [f for f in fields if f.name not in inherited]
         names = [f.name for f in own]

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar
 
-T = TypeVar("T")
+from gnnbench.schema.reports import CellReport, Profile
+from gnnbench.schema.samples import EpochSample
 
-JournalRecord = dict[str, Any]
-"""A line of ``samples.jsonl``: the columns of ``SampleRow`` but ``void``, and further measurements
-such as ``counts``, ``param_moved`` and ``roofline``."""
+T = TypeVar("T")
 
 
 class BusyEvent(TypedDict):
-    """CPU use of other programs during a trial (see ``BusyRecord`` of ``run.json``)."""
+    """CPU use of other programs during a trial (see ``BusyRecord`` of ``run.json``).
+
+    ``foreign_s`` and ``foreign_cpu_s``: length of the disturbed epochs, and CPU time of others in
+    them; ``seconds`` and ``cpu_s``: for how long programs were observed, and their CPU time by
+    name (s).
+    """
 
     foreign_s: float
     foreign_cpu_s: float
@@ -66,7 +71,7 @@ class ReportEvent(TypedDict):
 
     event: Literal["report"]
     cell: str
-    report: JournalRecord
+    report: CellReport
 
 
 class ProfileEvent(TypedDict):
@@ -74,7 +79,26 @@ class ProfileEvent(TypedDict):
 
     event: Literal["profile"]
     cell: str
-    profile: JournalRecord
+    profile: Profile
+
+
+class LinkCopy(TypedDict):
+    """A measured copy over a link: its bytes and seconds."""
+
+    bytes: int
+    seconds: float
+
+
+class ProbedEvent(TypedDict):
+    """Phases of a worker run one by one: minimum and median of the seconds per batch, by phase."""
+
+    event: Literal["probed"]
+    cell: str
+    worker: int
+    alone: dict[str, float]
+    median: dict[str, float]
+    cores: int
+    copied: LinkCopy | None
 
 
 class RetrainedEvent(TypedDict):
@@ -82,7 +106,7 @@ class RetrainedEvent(TypedDict):
 
     event: Literal["retrained"]
     cell: str
-    trainings: list[list[JournalRecord]]
+    trainings: list[list[EpochSample]]
 
 
 class FailedEvent(TypedDict):
@@ -110,6 +134,23 @@ class RetryEvent(TypedDict):
     pairs: list[str]
 
 
+Event = (
+    TrialEvent | SecretEvent | RoundsEvent | ReportEvent | ProfileEvent | ProbedEvent
+    | RetrainedEvent | FailedEvent | DoneEvent | RetryEvent
+)  # fmt: skip
+
+
+def parse_event(line: Mapping[str, Any]) -> Event:
+    """An event from its JSON object, with typed rows; other events are left as they are."""
+    event: Any = dict(line)
+    if event["event"] == "profile":
+        event["profile"] = Profile.parse(line["profile"])
+    elif event["event"] == "retrained":
+        event["trainings"] = [[*map(EpochSample.parse, epochs)] for epochs in line["trainings"]]
+    parsed: Event = event
+    return parsed
+
+
 def read_journal(path: Path, record: type[T]) -> list[T]:
     """All complete records of a journal; none if the file does not exist.
 
@@ -120,6 +161,16 @@ def read_journal(path: Path, record: type[T]) -> list[T]:
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
     return [json.loads(line) for line in lines]
+
+
+def read_events(path: Path) -> list[Event]:
+    """All events of a journal, in order."""
+    return [parse_event(line) for line in read_journal(path, dict)]
+
+
+def read_samples(path: Path) -> list[EpochSample]:
+    """All samples of a journal, in order."""
+    return [EpochSample.parse(line) for line in read_journal(path, dict)]
 
 
 def read_trials(path: Path) -> list[TrialEvent]:

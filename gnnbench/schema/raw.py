@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from gnnbench.core.errors import UsageError
-from gnnbench.schema import SAMPLES, SampleRow
+from gnnbench.schema import SampleRow
+from gnnbench.schema.samples import EpochSample
 
 ARCHIVE = "raw.tar.xz"
 SAMPLE_JOURNAL, EVENT_JOURNAL = "samples.jsonl", "events.jsonl"
@@ -65,20 +66,11 @@ def samples_of_journals(folder: Path) -> list[SampleRow]:
             counted.add((event["pair"], event["life"]))
         elif event["event"] == "retry":
             counted = {key for key in counted if key[0] not in event["pairs"]}
-    return [
-        SampleRow(
-            **{c.name: _typed(sample.get(c.name), c.dtype) for c in SAMPLES if c.name != "void"},
-            void=(sample["pair"], sample["life"]) not in counted,
-        )
-        for sample in records(folder / SAMPLE_JOURNAL)
-    ]
-
-
-def _typed(value: Any, dtype: str) -> Any:
-    """Convert a value of the journal to the type that the table has."""
-    if dtype == "str":
-        return "" if value is None else str(value)
-    return float(value) if dtype == "float" and value is not None else value
+    lines = records(folder / SAMPLE_JOURNAL)
+    samples: list[SampleRow] = [EpochSample.parse(line) for line in lines]
+    for sample in samples:
+        sample.void = (sample.pair, sample.life) not in counted
+    return samples
 
 
 def _packed(path: Path) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypedDict
 
 from gnnbench.schema.column import Record, column
 
@@ -72,3 +73,48 @@ class RooflineRow(Record):
 
 
 ROOFLINE = RooflineRow.columns()
+
+
+class KernelKey(TypedDict):
+    """Fields that identify a kernel of a batch."""
+
+    name: str
+    direction: str
+    layer: int
+    mode: str
+    width: int
+    heads: int
+
+
+class Rate(TypedDict):
+    """An amount of work, the median of its times and the spread of their logarithms."""
+
+    amount: float
+    seconds: float
+    spread: float
+
+
+class CeilingRecord(Rate):
+    """A measured peak."""
+
+    kind: Literal["ceiling"]
+    name: str
+    level: str
+    row_bytes: int
+    level_bytes: int
+    unit: str
+    remark: str
+
+
+class KernelRecord(KernelKey, Rate):
+    """A measured kernel, and its work."""
+
+    kind: Literal["kernel"]
+    unit: str
+    flops: int
+    bytes: int
+    asked: int
+    reads: int
+
+
+RooflineRecord = CeilingRecord | KernelRecord

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+
+from gnnbench.schema.reports import CheckAnswer, GateDetails
 
 TOLERANCE = 0.01
 DRAWN = 0.03  # two samplers, a few batches
@@ -11,30 +12,7 @@ MOST = 0.1  # upper limit of the tolerance, for few nodes
 DEVIATIONS = 4.0  # standard deviations by which two Poisson counts may differ
 
 
-class WorkDetails(TypedDict, total=False):
-    """Details of a gate's report; ``batches_an_update`` is 0 if it differs between updates."""
-
-    seeds: int
-    order_window: int
-    batches_an_update: int
-
-
-class _RequiredFields(TypedDict):
-    digest: str
-    frontier: str
-    law: str
-    edges_per_seed: float
-    nodes_per_seed: float
-
-
-class WorkReport(_RequiredFields, total=False):
-    """The part of a ``gnnbench.systems.runtime.system.CheckReport`` that decides the work class."""
-
-    dtype: str
-    details: WorkDetails
-
-
-def work_class(reference: WorkReport, system: WorkReport) -> str:
+def work_class(reference: CheckAnswer, system: CheckAnswer) -> str:
     """Return the class of the sampled edges; at most ``equivalent`` if updates differ.
 
     An update over another number of batches leads to other weights, even from identical samples.
@@ -43,13 +21,13 @@ def work_class(reference: WorkReport, system: WorkReport) -> str:
     return "equivalent" if drawn == "identical" and not same_updates(reference, system) else drawn
 
 
-def same_updates(*reports: WorkReport) -> bool:
+def same_updates(*reports: CheckAnswer) -> bool:
     """Whether every update of every system covers the same number of batches."""
-    batches = {r.get("details", WorkDetails()).get("batches_an_update", 1) for r in reports}
+    batches = {r.get("details", GateDetails()).get("batches_an_update", 1) for r in reports}
     return len(batches) == 1 and batches != {0}
 
 
-def drawn_class(reference: WorkReport, system: WorkReport) -> str:
+def drawn_class(reference: CheckAnswer, system: CheckAnswer) -> str:
     """Return ``identical``, ``equivalent`` or ``different``, for what is sampled and gathered.
 
     Different dtypes of rows and arithmetic are always ``different``. Equal, non-empty digests are
@@ -64,7 +42,7 @@ def drawn_class(reference: WorkReport, system: WorkReport) -> str:
     if reference["digest"] and reference["digest"] == system["digest"]:
         return "identical"
     same_rules = reference["frontier"] == system["frontier"] and reference["law"] == system["law"]
-    seeds = reference.get("details", WorkDetails()).get("seeds", 0)
+    seeds = reference.get("details", GateDetails()).get("seeds", 0)
     pairs = (
         (reference["edges_per_seed"], system["edges_per_seed"]),
         (reference["nodes_per_seed"], system["nodes_per_seed"]),

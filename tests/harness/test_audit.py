@@ -6,6 +6,7 @@ import pytest
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit
+from gnnbench.schema.samples import EpochSample
 
 TIMES = {"wall_s": 1.0, "sample_time_s": 0.5, "memory_io_time_s": 0.2, "compute_time_s": 0.1}
 
@@ -16,8 +17,8 @@ def cell(until="compute", **changes):
 
 
 def test_loss_is_required_with_a_model_and_refused_without():
-    without = {"epoch": 0, "loss": None, **TIMES}
-    with_one = {**without, "loss": 0.5}
+    without = EpochSample(epoch=0, loss=None, **TIMES)
+    with_one = replace(without, loss=0.5)
     assert report_audit.sample_fault(cell("sample"), {}, 0, without) == ""
     assert "epoch 0 has no loss" in report_audit.sample_fault(cell(), {}, 0, without)
     assert report_audit.sample_fault(cell(), {}, 0, with_one) == ""
@@ -25,28 +26,28 @@ def test_loss_is_required_with_a_model_and_refused_without():
         report_audit.sample_fault(cell(composed=True), {}, 0, without) == ""
     )  # no seed has a label
     assert "no model" in report_audit.sample_fault(cell("memory_io"), {}, 0, with_one)
-    same = [{"epoch": e, "loss": None} for e in range(5)]
+    same = [EpochSample(epoch=e, loss=None) for e in range(5)]
     assert report_audit.loss_fault(same) == ""
 
 
 def test_sample_phase_of_gathers_may_take_no_time():
-    report = {"epoch": 3, "loss": None, **TIMES, "sample_time_s": 0.0}
+    report = EpochSample(epoch=3, loss=None, **{**TIMES, "sample_time_s": 0.0})
     gathers = replace(cell("memory_io"), fanouts=())
     assert report_audit.sample_fault(gathers, {}, 3, report) == ""
     assert "phase sample" in report_audit.sample_fault(cell("memory_io"), {}, 3, report)
     assert "phase memory_io" in report_audit.sample_fault(
-        gathers, {}, 3, {**report, "memory_io_time_s": 0.0}
+        gathers, {}, 3, replace(report, memory_io_time_s=0.0)
     )
 
 
 @pytest.mark.parametrize("missing", [None, 0.0])
 def test_missing_phase_span_is_a_fault(missing):
-    report = {"epoch": 3, "loss": 0.5, **TIMES, "memory_io_time_s": missing}
+    report = EpochSample(epoch=3, loss=0.5, **{**TIMES, "memory_io_time_s": missing})
     assert (
         report_audit.sample_fault(cell(), {}, 3, report)
         == "epoch 3 has no span of the phase memory_io"
     )
-    report["loss"] = None
+    report.loss = None
     assert report_audit.sample_fault(cell("sample"), {}, 3, report) == ""
 
 
@@ -59,7 +60,8 @@ def test_span_of_an_unexpected_phase_is_a_fault():
 
 
 def epochs(**values):
-    return [{**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}] * 4
+    times = {**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}
+    return [EpochSample(**times)] * 4
 
 
 def test_idle_time_is_a_doubt_if_a_system_opens_its_own_spans():

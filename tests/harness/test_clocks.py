@@ -1,17 +1,18 @@
 """The runner's clock compared with the worker's, with epochs written by hand."""
 
 from gnnbench.harness.clocks import parent_doubt, parent_fault, quiescence_doubt, quiescence_fault
+from gnnbench.schema.samples import EpochSample
 
 
 def epochs(*gaps, wall=1.0, key="parent_s"):
-    return [{"wall_s": wall, key: wall + gap} for gap in gaps]
+    return [EpochSample(wall_s=wall, **{key: wall + gap}) for gap in gaps]
 
 
 def test_agreeing_clocks_are_no_fault():
     assert parent_fault(epochs(0.001, 0.002, 0.0005)) == ""
     assert parent_doubt(epochs(0.001, 0.002, 0.0005)) == ""
     assert parent_fault([]) == parent_doubt([]) == ""
-    assert parent_fault([{"wall_s": 1.0}]) == ""  # a run that did not record parent_s
+    assert parent_fault([EpochSample(wall_s=1.0)]) == ""  # a run that did not record parent_s
 
 
 def test_worker_clock_that_reports_less_is_a_fault():

@@ -32,6 +32,7 @@ from gnnbench.harness.reduce.convergence import (
 )
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.schema import reader
+from gnnbench.schema.samples import EpochSample
 from gnnbench.systems.runtime.find import find
 
 A = Cell("e", "a", "d", "m", evaluate="sampled", recipe={"sampler": {"name": "hop-by-hop"}})
@@ -84,7 +85,7 @@ def test_curve_has_every_evaluated_epoch(tmp_path):
     ]
     assert reached(points, 0.6) == points[1]  # a later drop does not matter
     assert reached(points, 0.61) == points[3] and reached(points, 0.91) is None
-    assert curve([{"wall_s": 1.0, "loss": 1.0, "val_accuracy": None}]) == []
+    assert curve([EpochSample(wall_s=1.0, loss=1.0, val_accuracy=None)]) == []
 
 
 def test_time_to_accuracy_and_its_ratio_over_pairs(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness.doubt import threads_doubt
+from gnnbench.schema.samples import EpochSample
 
 
 def cell(threads, **recipe):
@@ -11,7 +12,7 @@ def cell(threads, **recipe):
 
 
 def sample(cores, block_s=2.0):
-    return {"id": "a", "cpu_s": cores * block_s, "block_s": block_s}
+    return EpochSample(id="a", cpu_s=cores * block_s, block_s=block_s)
 
 
 @pytest.mark.parametrize(("threads", "recipe", "cores", "doubted"), [

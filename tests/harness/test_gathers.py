@@ -6,6 +6,7 @@ import pytest
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness.reduce.gather_rates import rate_rows, request_rows, requests_per_row, served
+from gnnbench.schema.samples import EpochSample, read_counts
 
 GATHER = Cell("e", "a", "d", "", until="memory_io", fanouts=())
 
@@ -17,7 +18,8 @@ def sample(seconds, host=0, zero_copy=0, reused=0, copies=()):
         if size
     ]
     counts += [["features", "copy_time_s", where, s] for where, s in copies]
-    return {"memory_io_time_s": seconds, "counts": [*counts, ["features", "calls", "host", 3]]}
+    counts.append(["features", "calls", "host", 3])
+    return EpochSample(memory_io_time_s=seconds, counts=read_counts(counts))
 
 
 def rates_of(trials, cell=GATHER):
@@ -25,8 +27,9 @@ def rates_of(trials, cell=GATHER):
 
 
 def test_reused_rows_are_not_counted_as_served():
-    assert served(sample(1.0, host=40, zero_copy=8, reused=100)) == {"host": 40, "zero_copy": 8}
-    assert served({"memory_io_time_s": 1.0}) == {}
+    one = sample(1.0, host=40, zero_copy=8, reused=100)
+    assert served(one.counts) == {"host": 40, "zero_copy": 8}
+    assert served([]) == {}
 
 
 def test_row_rate_is_bytes_over_memory_io_time():

@@ -11,6 +11,7 @@ from gnnbench.harness.failures import Failure
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.trial_checks import copy_over_link
 from gnnbench.harness.trial_context import CellFailed, TrialContext
+from gnnbench.schema.samples import EpochSample, read_counts
 
 CELL = Cell(
     "e", "baseline", "d", "gcn", device="cuda", composed=True,
@@ -34,7 +35,7 @@ class FakeWorker:
 
 def epoch(batches=10, **bytes_by_place):
     counts = [["features", "feature_bytes", where, n] for where, n in bytes_by_place.items()]
-    return {"batches": batches, "counts": counts}
+    return EpochSample(batches=batches, counts=read_counts(counts))
 
 
 @pytest.fixture

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness.probing import probe_fault, shared_by_ranks
+from gnnbench.schema.samples import EpochSample, read_counts
 
 ALONE = {"sample": 0.02, "memory_io": 0.01, "compute": 0.01}
 
 
 def epochs(sample=0.08, memory_io=0.04, compute=0.04, wall=0.16):
-    one = {
-        "batches": 4, "wall_s": wall, "sample_time_s": sample, "memory_io_time_s": memory_io,
-        "compute_time_s": compute, "idle_s": wall - sum(filter(None, (sample, memory_io, compute))),
-    }  # fmt: skip
+    one = EpochSample(
+        batches=4, wall_s=wall, sample_time_s=sample, memory_io_time_s=memory_io,
+        compute_time_s=compute, idle_s=wall - sum(filter(None, (sample, memory_io, compute))),
+    )  # fmt: skip
     return [one] * 3
 
 
@@ -42,10 +43,10 @@ def test_slower_machine_is_no_fault():
 
 def test_overlapping_phases_do_not_estimate_the_machines_speed():
     """An epoch as long as its longest phase: each phase is compared with its own probe."""
-    overlapped = {**epochs()[0], "wall_s": 0.08, "idle_s": 0.0}
+    overlapped = replace(epochs()[0], wall_s=0.08, idle_s=0.0)
     assert probe_fault([overlapped] * 3, ALONE) == ""
     # By the wall time, the machine would be slower by half.
-    shortened = {**overlapped, "memory_io_time_s": 0.015}
+    shortened = replace(overlapped, memory_io_time_s=0.015)
     assert "of 'memory_io'" in probe_fault([shortened] * 3, ALONE)
 
 
@@ -64,10 +65,11 @@ def test_phase_times_of_ranks_are_summed():
     counts = [
         ["schedule", f"rank_{p}_s", str(rank), s] for p, s in busy.items() for rank in range(8)
     ]
-    of_ranks = {**eighth, "counts": counts}
+    of_ranks = replace(eighth, counts=read_counts(counts))
     assert probe_fault([of_ranks] * 3, ALONE, ranks=True) == ""
     fewer = [row for row in counts if row[1] != "rank_compute_s" or row[2] == "0"]
-    assert "of 'compute'" in probe_fault([{**of_ranks, "counts": fewer}] * 3, ALONE, ranks=True)
+    unequal = replace(of_ranks, counts=read_counts(fewer))
+    assert "of 'compute'" in probe_fault([unequal] * 3, ALONE, ranks=True)
 
 
 def test_phases_are_shared_by_ranks_of_multi_rank_schedules():

@@ -8,6 +8,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness.journal import RunJournal
 from gnnbench.measure import throttle
 from gnnbench.schema import reader
+from gnnbench.schema.samples import EpochSample
 
 ONLY_FAILED = {"only_failed": True}
 
@@ -239,10 +240,9 @@ def test_reopened_journal_knows_void_trials(tmp_path):
     end(journal, 2)
     journal.close()
     reopened = RunJournal(tmp_path)
-    counted = {
-        (p, n) for p in ("a-b", "b") for n in range(4) if reopened.counts({"pair": p, "life": n})
-    }
-    assert counted == {("a-b", 2), ("b", 0)}  # trial 3 was never finished
+    samples = [EpochSample(pair=pair, life=life) for pair in ("a-b", "b") for life in range(4)]
+    counted = [(s.pair, s.life) for s in samples if reopened.counts(s)]
+    assert counted == [("a-b", 2), ("b", 0)]  # trial 3 was never finished
     reopened.close()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from gnnbench.harness import stray_processes, thread_placement
 from gnnbench.harness.thread_placement import IdleCpuMeter, Placement
+from gnnbench.schema.samples import EpochSample
 
 SPAWN_ORPHAN = (
     "import os, sys\n"
@@ -84,7 +85,7 @@ def test_other_priority_or_cores_are_a_doubt(monkeypatch):
     assert "cores" in thread_placement.placement_doubt({own, pinned}, own)
     monkeypatch.setenv("OMP_PROC_BIND", "true")  # the user asks for it
     assert thread_placement.placement_doubt({own, pinned}, own) == ""
-    samples = [{"isolation": ""}, {"isolation": "x"}, {}]
+    samples = [EpochSample(isolation=text) for text in ("", "x", "")]
     assert thread_placement.changes_doubt(samples) == "x, around 1 of 3 epochs"
     assert thread_placement.changes_doubt(samples[:1]) == ""
 
@@ -96,6 +97,9 @@ def test_ended_process_has_no_placement():
 
 
 def test_cpu_use_between_commands_is_a_doubt():
+    def doubt(**times):
+        return thread_placement.idle_cpu_doubt([EpochSample(**times)])
+
     meter = IdleCpuMeter()
     meter.end(1.0)  # ignored before the first command
     meter.begin(2.0)
@@ -105,7 +109,7 @@ def test_cpu_use_between_commands_is_a_doubt():
     usage = meter.take()
     assert usage["rest_cpu_s"] == 0.75
     assert meter.take() == {"rest_cpu_s": 0.0, "rest_s": 0.0}
-    assert "75% of a core" in thread_placement.idle_cpu_doubt([{**usage, "rest_s": 1.0}])
-    assert thread_placement.idle_cpu_doubt([{"rest_cpu_s": 0.04, "rest_s": 0.1}]) == ""  # ticks
-    assert thread_placement.idle_cpu_doubt([{"rest_cpu_s": 0.06, "rest_s": 1.0}]) == ""
-    assert thread_placement.idle_cpu_doubt([{}]) == ""
+    assert "75% of a core" in doubt(**{**usage, "rest_s": 1.0})
+    assert doubt(rest_cpu_s=0.04, rest_s=0.1) == ""  # ticks
+    assert doubt(rest_cpu_s=0.06, rest_s=1.0) == ""
+    assert doubt() == ""

@@ -15,18 +15,19 @@ from gnnbench.harness.timing_anomalies import (
     max_void_trials,
     of_clocks,
 )
+from gnnbench.schema.samples import EpochSample
 
 CELL = Cell("e", "a", "d", "m")
 ANOMALY = TimingAnomaly(CLOCK, "its clock is not right")
 
 
 def epoch(wall=1.0, parent=1.0, outer=1.0, **more):
-    return {
+    known = {
         "id": CELL.id, "system": "a", "warmup": False, "wall_s": wall, "parent_s": parent,
         "outer_s": outer, "block_s": parent, "idle_cpu_s": 0.0, "foreign_cpu_s": 0.0,
-        "cpu_s": wall, "runner_wait_s": 0.0, "worker_wait_s": 0.0, "threads_wait_s": 0.0,
-        "stopped_s": 0.0, "suspended_s": 0.0, "stolen_s": 0.0, **more,
+        "cpu_s": wall,
     }  # fmt: skip
+    return EpochSample(**{**known, **more})
 
 
 def trial_event(kind, cell=CELL):
@@ -75,10 +76,10 @@ def test_stopped_warm_up_confirms_no_anomaly():
 
 def test_probe_on_a_busy_machine_confirms_no_anomaly():
     anomaly, samples = TimingAnomaly(PROBE, "x"), [epoch()] * 3
-    probe = {"block_s": 1.0, "idle_cpu_s": 0.0, "cpu_s": 1.0, "foreign_cpu_s": 0.0}
+    probe = EpochSample(block_s=1.0, idle_cpu_s=0.0, cpu_s=1.0, foreign_cpu_s=0.0)
     assert confirmed(anomaly, CELL, trial_event(PROBE), samples, 0, probe) != ""
     assert (
-        confirmed(anomaly, CELL, trial_event(PROBE), samples, 0, {**probe, "foreign_cpu_s": 0.9})
+        confirmed(anomaly, CELL, trial_event(PROBE), samples, 0, replace(probe, foreign_cpu_s=0.9))
         == ""
     )
 
@@ -87,14 +88,14 @@ def test_waiting_for_a_core_is_no_anomaly():
     """A correct epoch of 0.1 s on a busy machine, where two wake-ups took 60 ms."""
     busy = epoch(0.1, 0.16, 0.1, runner_wait_s=0.03, worker_wait_s=0.03, foreign_cpu_s=0.1)
     assert of_clocks([busy] * 4) is None
-    assert of_clocks([{**busy, "runner_wait_s": 0.0, "worker_wait_s": 0.0}] * 4).kind == CLOCK
+    assert of_clocks([replace(busy, runner_wait_s=0.0, worker_wait_s=0.0)] * 4).kind == CLOCK
     # Delay that other programs did not cause is attributed to the worker.
-    assert of_clocks([{**busy, "worker_wait_s": 0.06, "foreign_cpu_s": 0.0}] * 4).kind == CLOCK
+    assert of_clocks([replace(busy, worker_wait_s=0.06, foreign_cpu_s=0.0)] * 4).kind == CLOCK
     # Waiting alone is no anomaly where the clocks agree.
     assert of_clocks([epoch(1.0, 1.001, runner_wait_s=0.5)] * 4) is None
     idle = epoch(0.1, 0.1, 0.2, threads_wait_s=0.3, foreign_cpu_s=0.3)
     assert of_clocks([idle] * 4) is None
-    assert of_clocks([{**idle, "foreign_cpu_s": 0.0}] * 4).kind == QUIET
+    assert of_clocks([replace(idle, foreign_cpu_s=0.0)] * 4).kind == QUIET
 
 
 @pytest.mark.parametrize(

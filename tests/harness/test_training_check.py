@@ -1,6 +1,7 @@
 """Training of two systems compared by epoch, with records written by hand and random ones."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,16 +13,17 @@ from gnnbench.harness.training_check import (
     find_excess,
     structural_fault,
 )
+from gnnbench.schema.samples import EpochSample
 
 LOSSES = (4.0, 3.6, 3.3, 3.1)
 
 
 def training(losses=LOSSES, moved=(0.3, 0.4), norm=5.0, nodes=1000, edges=3000, first=0):
     return [
-        {
-            "epoch": first + number, "loss": loss, "unique_nodes": nodes, "sampled_edges": edges,
-            "param_moved": list(moved), "param_norm": norm,
-        }
+        EpochSample(
+            epoch=first + number, loss=loss, unique_nodes=nodes, sampled_edges=edges,
+            param_moved=moved, param_norm=norm,
+        )
         for number, loss in enumerate(losses)
     ]  # fmt: skip
 
@@ -97,9 +99,9 @@ def test_spread_widens_the_bounds_of_counts():
 
 
 def test_identical_work_differs_only_by_rounding_in_its_first_epoch():
-    first = [{**training()[0], "param_moved": [0.29, 0.38]}, *training()[1:]]
+    first = [replace(training()[0], param_moved=[0.29, 0.38]), *training()[1:]]
     assert excess(first, "identical")[0] == "updates-"
-    later = [training()[0], *({**r, "param_moved": [0.29, 0.36]} for r in training()[1:])]
+    later = [training()[0], *(replace(r, param_moved=[0.29, 0.36]) for r in training()[1:])]
     assert excess(later, "identical") == ("", "")
     fewer = training(nodes=999)
     assert "met 999 nodes where the reference met 1000" in structural_fault(
@@ -143,8 +145,8 @@ def test_only_common_epochs_are_compared():
 def test_system_without_steps_is_compared_by_losses():
     silent = training(moved=(), norm=None)
     assert excess(silent) == ("", "")
-    assert excess([{**r, "loss": r["loss"] + 1} for r in silent])[0] == "loss+"
-    without = [{**s, "loss": None} for s in silent]
+    assert excess([replace(r, loss=r.loss + 1) for r in silent])[0] == "loss+"
+    without = [replace(s, loss=None) for s in silent]
     assert excess(without, reference=without) == ("", "")
 
 
@@ -170,7 +172,7 @@ def test_more_trials_detect_a_smaller_difference():
 
     def drawn(factor, first):
         return [
-            {**record, "param_moved": [factor * math.exp(random.normal(0, 0.04)), 0.0]}
+            replace(record, param_moved=[factor * math.exp(random.normal(0, 0.04)), 0.0])
             for record in training(first=first)
         ]
 
@@ -211,10 +213,10 @@ def test_false_excesses_are_rare_and_half_steps_are_detected():
             loss -= 0.5 * scale * float(np.exp(random.normal(0, 0.3)))
             norm += 0.1 * math.hypot(*steps)
             records.append(
-                {
-                    "epoch": first + epoch, "loss": loss, "unique_nodes": 1000,
-                    "sampled_edges": 3000, "param_moved": [*steps], "param_norm": norm,
-                }
+                EpochSample(
+                    epoch=first + epoch, loss=loss, unique_nodes=1000, sampled_edges=3000,
+                    param_moved=[*steps], param_norm=norm,
+                )
             )  # fmt: skip
         return records
 

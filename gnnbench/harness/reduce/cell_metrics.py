@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import PHASES, Cell, Until
 from gnnbench.core.counters import FEATURE_BYTES, LOCK_TIME
 from gnnbench.harness.doubt import share
-from gnnbench.harness.reduce.comparison import level
+from gnnbench.harness.reduce.comparison import Value, level
 from gnnbench.harness.reduce.gather_rates import rate_rows
 from gnnbench.harness.reduce.overlap_bounds import bound_rows
 from gnnbench.schema import MetricRow
+from gnnbench.schema.reports import CellReport, Profile
+from gnnbench.schema.samples import EpochSample, read_counts
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair
 
 
 def setup_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
     """Times and counts before the first epoch."""
-    report = journal.reports.get(cell.id, {})
+    report = journal.reports.get(cell.id, CellReport())
+    setup, check = report.get("setup"), report.get("check")
+    set_up, checked = (
+        read_counts(part.get("counts", ())) if part else [] for part in (setup, check)
+    )
     rows = [
-        m.metric(cell.id, stage, measured, report[stage]["seconds"])
-        for stage, measured in (("setup", m.SETUP), ("check", m.CHECK))
-        if stage in report
+        m.metric(cell.id, stage, measured, part["seconds"])
+        for stage, measured, part in (("setup", m.SETUP, setup), ("check", m.CHECK, check))
+        if part
     ]
-    if (same := report.get("check", {}).get("deterministic")) is not None:
+    if check and (same := check.get("deterministic")) is not None:
         rows.append(m.metric(cell.id, "check", m.DETERMINISTIC, float(same)))
-    for part in (report.get("setup", {}), report.get("check", {})):
-        for stage, name, where, value in part.get("counts", ()):
-            rows.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
+    for c in (*set_up, *checked):
+        rows.append(m.metric(cell.id, c.stage, m.meaning(c.name), c.value, where=c.where))
     if "open_s" in report:
-        import_s = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
+        import_s = report["import_s"] + (setup.get("import_s", 0.0) if setup else 0.0)
         rows.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
         rows.append(m.metric(cell.id, "open", m.IMPORT, import_s))
-        if setup := report.get("setup"):
-            locked_s = sum(c[3] for c in setup.get("counts", ()) if c[1] == LOCK_TIME.name)
+        if setup:
+            locked_s = sum(c.value for c in set_up if c.name == LOCK_TIME.name)
             start_s = report["open_s"] + setup["seconds"] - locked_s
             rows.append(m.metric(cell.id, "start", m.START, start_s))
     return rows
@@ -47,12 +53,9 @@ def setup_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
 def profile_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
     """Results of a profiling run, which is part of no epoch."""
     return [
-        m.metric(
-            cell.id, fact["stage"], m.meaning(fact["name"]), fact["value"],
-            where=fact.get("where", ""),
-        )
-        for fact in journal.profiles.get(cell.id, {}).get("facts", ())
-    ]  # fmt: skip
+        m.metric(cell.id, fact.stage, m.meaning(fact.name), fact.value, where=fact.where)
+        for fact in journal.profiles.get(cell.id, Profile()).facts
+    ]
 
 
 def epoch_metrics(cell: Cell, journal: JournalState, pair: Pair | None) -> list[MetricRow]:
@@ -60,7 +63,7 @@ def epoch_metrics(cell: Cell, journal: JournalState, pair: Pair | None) -> list[
     samples, trials = journal.measured(cell, pair), journal.by_trial(cell, pair)
     if not samples:
         return []
-    rows = [m.metric(cell.id, m.EPOCH, m.WALL, level(trials, lambda s: s["wall_s"]))]
+    rows = [m.metric(cell.id, m.EPOCH, m.WALL, level(trials, lambda s: s.wall_s))]
     rows += _alone_times(cell, trials)
     rows += _extremes(cell, samples, journal.warm_ups(cell, pair))
     rows += _counts(cell, samples)
@@ -70,15 +73,17 @@ def epoch_metrics(cell: Cell, journal: JournalState, pair: Pair | None) -> list[
     return rows
 
 
-def trials_value(trials: Sequence[Sequence[Record]], key: str) -> float | None:
+def trials_value(trials: Sequence[Sequence[EpochSample]], value: Value) -> float | None:
     """Geometric mean over trials of the median of a time; None where no sample has it."""
-    time = level(trials, lambda s: s.get(key))
+    time = level(trials, value)
     return time.value if time.n else None
 
 
-def _alone_times(cell: Cell, trials: Sequence[Sequence[Record]]) -> list[MetricRow]:
+def _alone_times(cell: Cell, trials: Sequence[Sequence[EpochSample]]) -> list[MetricRow]:
     """Time of each phase without any other, averaged as the wall time."""
-    times = {phase: trials_value(trials, f"{phase}_alone_s") for phase in PHASES}
+    times = {
+        phase: trials_value(trials, partial(EpochSample.alone_s, phase=phase)) for phase in PHASES
+    }
     return [
         m.metric(cell.id, phase, m.ALONE, seconds, n=len(trials))
         for phase, seconds in times.items()
@@ -86,15 +91,17 @@ def _alone_times(cell: Cell, trials: Sequence[Sequence[Record]]) -> list[MetricR
     ]
 
 
-def _extremes(cell: Cell, samples: Sequence[Record], warm_ups: Sequence[Record]) -> list[MetricRow]:
+def _extremes(
+    cell: Cell, samples: Sequence[EpochSample], warm_ups: Sequence[EpochSample]
+) -> list[MetricRow]:
     """Outer time, longest warm-up, throttled epochs and peaks of memory."""
-    warm_s = [s["wall_s"] for s in warm_ups]
-    peaks = {peak: max(s[peak.name] for s in samples) for peak in (m.PEAK_ALLOC, m.PEAK_RSS)}
+    warm_s = [s.wall_s for s in warm_ups]
     values: list[tuple[m.Measure, float | None]] = [
-        (m.OUTER, _median(samples, "outer_s")),
+        (m.OUTER, statistics.median(s.outer_s for s in samples)),
         (m.FIRST, max(warm_s, default=None)),
-        (m.THROTTLED, sum(bool(s.get("throttle")) for s in samples)),
-        *peaks.items(),
+        (m.THROTTLED, sum(bool(s.throttle) for s in samples)),
+        (m.PEAK_ALLOC, max(s.peak_alloc_bytes or 0 for s in samples)),
+        (m.PEAK_RSS, max(s.peak_rss_bytes or 0 for s in samples)),
     ]
     return [
         m.metric(cell.id, m.EPOCH, measured, value, n=len(samples))
@@ -103,14 +110,9 @@ def _extremes(cell: Cell, samples: Sequence[Record], warm_ups: Sequence[Record])
     ]
 
 
-def _median(samples: Iterable[Record], key: str) -> float | None:
-    values = [s[key] for s in samples if s.get(key) is not None]
-    return statistics.median(values) if values else None
-
-
-def _counts(cell: Cell, samples: Sequence[Record]) -> list[MetricRow]:
+def _counts(cell: Cell, samples: Sequence[EpochSample]) -> list[MetricRow]:
     """Hit ratio, and the median over epochs of everything that systems count."""
-    epochs = [{tuple(c[:3]): c[3] for c in s.get("counts", ())} for s in samples]
+    epochs = [{(c.stage, c.name, c.where): c.value for c in s.counts} for s in samples]
     rows = []
     if ratios := [ratio for epoch in epochs if (ratio := hit_ratio(epoch)) is not None]:
         median = statistics.median(ratios)
@@ -122,7 +124,7 @@ def _counts(cell: Cell, samples: Sequence[Record]) -> list[MetricRow]:
     return rows
 
 
-def hit_ratio(counts: Mapping[tuple[str, ...], float]) -> float | None:
+def hit_ratio(counts: Mapping[tuple[str, str, str], float]) -> float | None:
     """Share of an epoch's rows from a cache, its own or another rank's; None without a cache.
 
     ``counts``: value by (stage, measure, where).
@@ -136,8 +138,11 @@ def hit_ratio(counts: Mapping[tuple[str, ...], float]) -> float | None:
 def cpu_metrics(cell: Cell, pair: Pair | None, journal: JournalState) -> list[MetricRow]:
     """CPU use of other programs and of the idle worker."""
     samples = journal.measured(cell, pair)
+    uses: tuple[tuple[m.Measure, Value], ...] = (
+        (m.FOREIGN_CPU, lambda s: s.foreign_cpu_s), (m.IDLE_CPU, lambda s: s.idle_cpu_s),
+    )  # fmt: skip
     return [
-        m.metric(cell.id, m.EPOCH, measured, share(samples, key), n=len(samples))
-        for measured, key in ((m.FOREIGN_CPU, "foreign_cpu_s"), (m.IDLE_CPU, "idle_cpu_s"))
+        m.metric(cell.id, m.EPOCH, measured, share(samples, cpu_s), n=len(samples))
+        for measured, cpu_s in uses
         if samples
     ]

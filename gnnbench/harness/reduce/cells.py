@@ -6,7 +6,8 @@ import dataclasses
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
@@ -24,6 +25,8 @@ from gnnbench.harness.reduce.gather_rates import request_rows
 from gnnbench.harness.reduce.reliability import cell_doubtful, unreliable, unstable
 from gnnbench.measure import machine
 from gnnbench.schema import VERSION, CellRow, MetricRow, RatioColumns
+from gnnbench.schema.reports import CellReport, GraphFacts, Profile
+from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics import primary_metric
 from gnnbench.statistics.noise import Calibration
 from gnnbench.statistics.work_class import work_class
@@ -31,7 +34,7 @@ from gnnbench.statistics.work_class import work_class
 if TYPE_CHECKING:
     from gnnbench.config.experiment import MeasureLimits
     from gnnbench.harness.failures import Failure
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair, Plan
 
 UNCOMPARED = "no gradient of its weights was compared: it keeps all in a form of its own"
@@ -57,7 +60,7 @@ def cell_rows(
             continue
         row = _identity(cell, plan, journal)
         metrics += [*setup_metrics(cell, journal), *profile_metrics(cell, journal)]
-        metrics += request_rows(cell, journal.reports.get(cell.id, {}).get("facts", {}))
+        metrics += request_rows(cell, journal.reports.get(cell.id, CellReport()).get("facts", {}))
         pair = _compared_pair(cell, plan, pairs, journal)
         _add_times(row, cell, journal, pair)
         metrics += epoch_metrics(cell, journal, pair)
@@ -90,12 +93,12 @@ def _add_outcome(row: CellRow, cell: Cell, pair: Pair | None, journal: JournalSt
     void = journal.void_doubts(key)
     if void and not row.doubtful:
         _remark(row, f"{plural(len(void), 'pair')} void and measured again: {void[0]}")
-    if error := journal.profiles.get(cell.id, {}).get("error"):
+    if error := journal.profiles.get(cell.id, Profile()).error:
         _remark(row, f"its samples could not be looked into: {error}")
 
 
 def _add_check_remarks(row: CellRow, journal: JournalState) -> None:
-    check = journal.reports.get(row.id, {}).get("check", {})
+    check = journal.reports.get(row.id, CellReport()).get("check", {})
     if check.get("deterministic") is False:
         _remark(row, BY_CHANCE)
     if check.get("details", {}).get("weight_gradients") == 0:
@@ -124,7 +127,7 @@ def _compared_pair(
 
 def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
     """A row with all that is known of a cell without its times."""
-    report = journal.reports.get(cell.id, {})
+    report = journal.reports.get(cell.id, CellReport())
     check = report.get("check", {})
     facts = report.get("facts") or _dataset_facts(cell, plan, journal)
     paths = flat(cell.recipe)
@@ -139,8 +142,8 @@ def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
         until=cell.until,
         model=cell.model,
         device=cell.device,
-        pick=check.get("pick", paths.get("sampler.pick", "")),
-        frontier=check.get("frontier", paths.get("sampler.frontier", "")),
+        pick=str(check.get("pick", paths.get("sampler.pick", ""))),
+        frontier=str(check.get("frontier", paths.get("sampler.frontier", ""))),
         law=check.get("law", ""),
         batch_size=cell.batch_size,
         fanouts="/".join(map(str, cell.fanouts)),
@@ -154,7 +157,7 @@ def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
         recipe=json.dumps(cell.recipe, sort_keys=True),
         judged=primary_metric.of(cell.until).name,
         verified=check.get("verified", None if cell.composed else False),
-        digest=check["digest"] if check else "",
+        digest=check.get("digest", ""),
         stand_in_for=plan.stand_ins.get(cell.id, ""),
         schema_version=VERSION,
         **facts,
@@ -166,10 +169,10 @@ def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
     return row
 
 
-def _dataset_facts(cell: Cell, plan: Plan, journal: JournalState) -> Record:
+def _dataset_facts(cell: Cell, plan: Plan, journal: JournalState) -> GraphFacts:
     """Sizes of the cell's dataset as another cell reported them."""
     for other in plan.cells:
-        facts: Record | None = journal.reports.get(other.id, {}).get("facts")
+        facts = journal.reports.get(other.id, CellReport()).get("facts")
         if other.dataset == cell.dataset and facts:
             return facts
     return {}
@@ -182,19 +185,19 @@ def _add_times(row: CellRow, cell: Cell, journal: JournalState, pair: Pair | Non
     if not samples:
         return
     time = level(trials, primary_metric.of(cell.until).value)
-    row.epoch_wall_s = level(trials, lambda s: s["wall_s"]).value
+    row.epoch_wall_s = level(trials, lambda s: s.wall_s).value
     row.judged_s, row.ci_low_s, row.ci_high_s = time.value, number(time.low), number(time.high)
     row.lives = len(trials)
-    row.loss = samples[-1]["loss"]
-    row.batches, row.seeds, row.sampled_edges, row.unique_nodes = (
-        round(statistics.median(s[name] for s in samples))
-        for name in ("batches", "seeds", "sampled_edges", "unique_nodes")
-    )
-    row.sample_time_s = trials_value(trials, "sample_time_s")
-    row.memory_io_time_s = trials_value(trials, "memory_io_time_s")
-    row.compute_time_s = trials_value(trials, "compute_time_s")
-    row.overlap_s = trials_value(trials, "overlap_s")
-    row.idle_s = trials_value(trials, "idle_s")
+    row.loss = samples[-1].loss
+    row.batches = round(statistics.median(s.batches for s in samples))
+    row.seeds = round(statistics.median(s.seeds for s in samples))
+    row.sampled_edges = round(statistics.median(s.sampled_edges for s in samples))
+    row.unique_nodes = round(statistics.median(s.unique_nodes for s in samples))
+    row.sample_time_s = trials_value(trials, lambda s: s.sample_time_s)
+    row.memory_io_time_s = trials_value(trials, lambda s: s.memory_io_time_s)
+    row.compute_time_s = trials_value(trials, lambda s: s.compute_time_s)
+    row.overlap_s = trials_value(trials, lambda s: s.overlap_s)
+    row.idle_s = trials_value(trials, lambda s: s.idle_s)
 
 
 def _add_comparison(
@@ -213,11 +216,15 @@ def _add_comparison(
     metric = primary_metric.of(cell.until)
     row.reference_s = number(level(journal.by_trial(reference, pair), metric.value).value)
     ran = PHASES[1 if cell.gathers else 0 :]  # gathers sample no seeds
-    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in ran}}
+    times: dict[str, Value] = {m.EPOCH: lambda s: s.wall_s}
+    times |= {phase: partial(EpochSample.time_s, phase=phase) for phase in ran}
+    counts: tuple[tuple[m.Measure, Callable[[EpochSample], int]], ...] = (
+        (m.PER_EDGE, lambda s: s.sampled_edges), (m.PER_BATCH, lambda s: s.batches),
+    )  # fmt: skip
     metrics = [
         m.metric(cell.id, stage, measured, ratio(journal, pair, _per(count, times[stage])))
         for stage in (() if cell.gathers else (m.EPOCH, PHASES[0]))
-        for measured, count in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
+        for measured, count in counts
     ]
     columns = compared(journal, pair, measure, calibrations, doubtful=bool(row.doubtful))
     if row.work_class == "different":
@@ -226,12 +233,12 @@ def _add_comparison(
     for name in RatioColumns.columns():
         setattr(row, name.name, columns[name.name])
     for stage, time in times.items() if columns.ratio is not None else ():
-        speedup = ratio(journal, pair, lambda s, key=time: s[key])  # type: ignore[misc]
+        speedup = ratio(journal, pair, time)
         if speedup.n:
             metrics.append(m.metric(cell.id, stage, m.SPEEDUP, speedup))
     return metrics
 
 
-def _per(count: str, time: str) -> Value:
+def _per(count: Callable[[EpochSample], int], time: Value) -> Value:
     """Time of a sample over a count; None where the count is 0."""
-    return lambda s: (s[time] or 0.0) / s[count] if s[count] else None
+    return lambda s: (time(s) or 0.0) / count(s) if count(s) else None

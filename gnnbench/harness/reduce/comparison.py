@@ -16,11 +16,12 @@ from gnnbench.statistics.stopping_rule import holm
 
 if TYPE_CHECKING:
     from gnnbench.config.experiment import MeasureLimits
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair
+    from gnnbench.schema.samples import EpochSample
     from gnnbench.statistics.noise import Calibration
 
-Value = Callable[["Record"], float | None]
+Value = Callable[["EpochSample"], float | None]  # of a sample
 THESE_PAIRS = "these pairs"
 
 
@@ -36,7 +37,7 @@ def logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[
 def round_logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[list[float]]:
     """The logarithms of ``logs`` for each round, by trial, for trials that have any."""
     value = value or primary_metric.of(pair.system.until).value
-    rounds: list[list[tuple[Record, ...]]]
+    rounds: list[list[tuple[EpochSample, ...]]]
     if pair.reference is None:
         rounds = [[(s,) for s in trial] for trial in journal.by_trial(pair.system, pair)]
     else:
@@ -52,7 +53,7 @@ def _log(sides: Sequence[float]) -> float:
     return math.log(sides[0]) if len(sides) == 1 else math.log(sides[0] / sides[1])
 
 
-def level(trials: Sequence[Sequence[Record]], value: Value) -> Estimate:
+def level(trials: Sequence[Sequence[EpochSample]], value: Value) -> Estimate:
     """Geometric mean over trials of each trial's median of ``value``, with its interval."""
     values = [[v for s in trial if (v := value(s)) is not None] for trial in trials]
     return geometric_interval([statistics.median(v) for v in values if v])

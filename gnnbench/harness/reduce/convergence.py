@@ -26,8 +26,9 @@ from gnnbench.statistics.estimates import (
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Plan
+    from gnnbench.schema.samples import EpochSample
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,16 @@ class EvaluatedEpoch:
 Curve = list[EvaluatedEpoch]
 
 
-def curve(samples: Iterable[Record]) -> Curve:
+def curve(samples: Iterable[EpochSample]) -> Curve:
     """The learning curve of a trial, from all of its samples; empty if it was not evaluated."""
     epochs: Curve = []
     elapsed_s = 0.0
     for epoch, sample in enumerate(samples, start=1):
-        elapsed_s += sample["wall_s"]
-        if sample.get("val_accuracy") is None:
+        elapsed_s += sample.wall_s
+        if sample.val_accuracy is None or sample.test_accuracy is None:
             return []
-        accuracies = sample["val_accuracy"], sample["test_accuracy"]
-        epochs.append(EvaluatedEpoch(epoch, elapsed_s, sample["loss"], *accuracies))
+        accuracies = sample.val_accuracy, sample.test_accuracy
+        epochs.append(EvaluatedEpoch(epoch, elapsed_s, sample.loss, *accuracies))
     return epochs
 
 
@@ -116,9 +117,9 @@ def learning_rows(
                 last.setdefault(trial, []).append(getattr(epochs[-1], measured.name))
             mean = mean_interval([statistics.fmean(values) for values in last.values()])
             rows.append(m.metric(cell.id, m.LEARNING, measured, mean))
-        sample = next(s for s in journal.samples if s["id"] == cell.id)
-        for measured in (m.VAL_NODES, m.TEST_NODES):
-            rows.append(m.metric(cell.id, m.LEARNING, measured, sample[measured.name]))
+        sample = next(s for s in journal.samples if s.id == cell.id)
+        for measured, nodes in ((m.VAL_NODES, sample.val_nodes), (m.TEST_NODES, sample.test_nodes)):
+            rows.append(m.metric(cell.id, m.LEARNING, measured, nodes or 0))
         if (target := accuracy.get(cell.dataset)) is not None:
             rows += _target_metrics(cell, pairs, trials, target, journal)
     return rows

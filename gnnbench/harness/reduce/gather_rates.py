@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,44 +16,44 @@ from gnnbench.kernels.reference.zero_copy import lines, requests
 from gnnbench.schema import MetricRow
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Record
+    from gnnbench.schema.reports import GraphFacts
+    from gnnbench.schema.samples import Count, EpochSample
 
 REUSED = "reused"  # rows of the previous batch, which are not read
 ALIGNMENTS = 32  # elements of a cache line: offsets at which a row may begin
 MODEL_ELEMENTS = 1 << 18  # of all rows of the address model
 
 
-def _counted(sample: Record, measure: str) -> dict[str, float]:
-    counts = sample.get("counts") or ()
-    return {c[2]: c[3] for c in counts if tuple(c[:2]) == ("features", measure)}
+def _counted(counts: Iterable[Count], measure: str) -> dict[str, float]:
+    return {c.where: c.value for c in counts if (c.stage, c.name) == ("features", measure)}
 
 
-def served(sample: Record) -> dict[str, int]:
+def served(counts: Iterable[Count]) -> dict[str, int]:
     """Bytes of rows that an epoch read, by their location."""
-    sizes = _counted(sample, FEATURE_BYTES.name)
+    sizes = _counted(counts, FEATURE_BYTES.name)
     return {where: int(size) for where, size in sizes.items() if where != REUSED}
 
 
-def rate_rows(cell: Cell, trials: Sequence[Sequence[Record]]) -> list[MetricRow]:
+def rate_rows(cell: Cell, trials: Sequence[Sequence[EpochSample]]) -> list[MetricRow]:
     """Rows of ``metrics.csv``: bytes per second of gathers, and of copies of as many bytes."""
 
-    def of_rows(sample: Record) -> float | None:
-        size, seconds = sum(served(sample).values()), sample["memory_io_time_s"]
+    def of_rows(sample: EpochSample) -> float | None:
+        size, seconds = sum(served(sample.counts).values()), sample.memory_io_time_s
         return size / seconds if size and seconds else None
 
-    def of_copy(sample: Record) -> float | None:
-        copies, seconds = _counted(sample, COPY_TIME.name), sample["memory_io_time_s"]
+    def of_copy(sample: EpochSample) -> float | None:
+        copies, seconds = _counted(sample.counts, COPY_TIME.name), sample.memory_io_time_s
         return sum(copies.values()) / seconds if copies and seconds else None
 
     def copied(where: str) -> Value:
-        def rate(sample: Record) -> float | None:
-            seconds = _counted(sample, COPY_TIME.name).get(where)
-            return served(sample)[where] / seconds if seconds else None
+        def rate(sample: EpochSample) -> float | None:
+            seconds = _counted(sample.counts, COPY_TIME.name).get(where)
+            return served(sample.counts)[where] / seconds if seconds else None
 
         return rate
 
     samples = [s for trial in trials for s in trial]
-    paths = dict.fromkeys(p for s in samples for p in _counted(s, COPY_TIME.name))
+    paths = dict.fromkeys(p for s in samples for p in _counted(s.counts, COPY_TIME.name))
     values: list[tuple[m.Measure, str, Value]] = [
         (m.ROW_RATE, "", of_rows),
         (m.OF_COPY, "", of_copy),
@@ -63,10 +63,10 @@ def rate_rows(cell: Cell, trials: Sequence[Sequence[Record]]) -> list[MetricRow]
     return [m.metric(cell.id, "features", rate, e, where=w) for rate, w, e in rates if e.n]
 
 
-def request_rows(cell: Cell, facts: Mapping[str, object]) -> list[MetricRow]:
+def request_rows(cell: Cell, facts: GraphFacts) -> list[MetricRow]:
     """Rows of ``metrics.csv``: memory requests per row of a gather, from the table's width."""
     width = facts.get("feature_dim")
-    if not cell.gathers or not isinstance(width, int) or not width:
+    if not cell.gathers or not width:
         return []
     return [
         m.metric(cell.id, "features", m.REQUESTS, value, where=way)

@@ -17,7 +17,9 @@ from gnnbench.harness.reduce.comparison import Value, level
 from gnnbench.schema import MetricRow
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
+    from gnnbench.schema.events import ProbedEvent
+    from gnnbench.schema.samples import EpochSample
 
 LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
 FROM_HOST = {"host_copy", "zero_copy"}  # of gnnbench.core.counters.WHERE
@@ -27,7 +29,7 @@ DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
 
 
 def bound_rows(
-    cell: Cell, journal: JournalState, trials: Sequence[Sequence[Record]]
+    cell: Cell, journal: JournalState, trials: Sequence[Sequence[EpochSample]]
 ) -> list[MetricRow]:
     """Rows of ``metrics.csv``.
 
@@ -41,12 +43,12 @@ def bound_rows(
     if bound is None:
         return floor
 
-    def of_bound(sample: Record) -> float:
-        return float(sample["wall_s"]) / (bound * whole_batches(cell, sample))
+    def of_bound(sample: EpochSample) -> float:
+        return sample.wall_s / (bound * whole_batches(cell, sample))
 
     def slowed(phase: str) -> Value:
-        def over(sample: Record) -> float | None:
-            time = sample[f"{phase}_time_s"]
+        def over(sample: EpochSample) -> float | None:
+            time = sample.time_s(phase)
             return None if time is None else time / (alone[phase] * whole_batches(cell, sample))
 
         return over
@@ -63,14 +65,14 @@ def bound_rows(
     ]
 
 
-def link_bytes(sample: Record) -> float:
+def link_bytes(sample: EpochSample) -> float:
     """Bytes of feature rows that crossed a GPU's link from the host in an epoch."""
     return _served(sample, FROM_HOST)
 
 
-def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[MetricRow]:
+def _floor(cell: Cell, journal: JournalState, samples: Sequence[EpochSample]) -> list[MetricRow]:
     """Rate of a plain copy over the link, and the time that an epoch's bytes take at this rate."""
-    copies = [p["copied"] for p in _probes(cell, journal, samples) if p.get("copied")]
+    copies = [c for p in _probes(cell, journal, samples) if (c := p.get("copied"))]
     if not copies:
         return []
     rate = statistics.median(copy["bytes"] / copy["seconds"] for copy in copies)
@@ -81,9 +83,9 @@ def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list
     ]
 
 
-def whole_batches(cell: Cell, sample: Record) -> float:
+def whole_batches(cell: Cell, sample: EpochSample) -> float:
     """Batches of an epoch; a short last one counts by its share of seeds."""
-    return float(sample["seeds"] / min(cell.batch_size, sample["seeds"]))
+    return sample.seeds / min(cell.batch_size, sample.seeds)
 
 
 def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> float | None:
@@ -116,7 +118,7 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
     )
 
 
-def _alone(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> dict[str, float]:
+def _alone(cell: Cell, journal: JournalState, samples: Sequence[EpochSample]) -> dict[str, float]:
     """Median seconds per batch by phase, over the probes in the trials of the samples."""
     probes = [p["median"] for p in _probes(cell, journal, samples)]
     return {
@@ -126,25 +128,25 @@ def _alone(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> dict
     }
 
 
-def _probes(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[Record]:
+def _probes(cell: Cell, journal: JournalState, samples: Sequence[EpochSample]) -> list[ProbedEvent]:
     """Probes in the trials of the samples."""
-    workers = {s["worker"] for s in samples}
+    workers = {s.worker for s in samples}
     return [p for p in journal.probes.get(cell.id, ()) if p["worker"] in workers]
 
 
 def _cores(cell: Cell, journal: JournalState) -> int:
     """Usable cores of the machine that was probed; another one may reduce the journal."""
-    return min((int(p["cores"]) for p in journal.probes.get(cell.id, ())), default=1)
+    return min((p["cores"] for p in journal.probes.get(cell.id, ())), default=1)
 
 
-def _crosses(samples: Sequence[Record]) -> bool:
+def _crosses(samples: Sequence[EpochSample]) -> bool:
     return any(_served(s, CROSSING) > 0 for s in samples)
 
 
-def _served(sample: Record, places: set[str]) -> float:
+def _served(sample: EpochSample, places: set[str]) -> float:
     """Bytes of feature rows that an epoch read from these locations."""
     return sum(
-        value
-        for stage, name, where, value in sample.get("counts") or ()
-        if (stage, name) == ("features", FEATURE_BYTES.name) and where in places
+        c.value
+        for c in sample.counts
+        if (c.stage, c.name) == ("features", FEATURE_BYTES.name) and c.where in places
     )

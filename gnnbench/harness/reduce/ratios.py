@@ -23,8 +23,9 @@ from gnnbench.statistics.work_class import work_class
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Experiment, MeasureLimits
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair, Plan
+    from gnnbench.schema.samples import EpochSample
 
 
 def ratio_rows(
@@ -85,8 +86,8 @@ def _row(
     work = work_class(*(journal.reports[c.id]["check"] for c in cells))
     metric = primary_metric.of(b.until)
 
-    def per_edge(sample: Record) -> float:
-        return metric.value(sample) / max(sample["sampled_edges"], 1)
+    def per_edge(sample: EpochSample) -> float:
+        return metric.value(sample) / max(sample.sampled_edges, 1)
 
     columns = compared(
         journal, pair, measure, calibrations, per_edge if work == "different" else None
@@ -127,6 +128,6 @@ def inverted(columns: RatioColumns) -> RatioColumns:
     )
 
 
-def _device_time(sample: Record) -> float:
+def _device_time(sample: EpochSample) -> float:
     """Time between events around the samples of an epoch (s); 0 where none was taken."""
-    return float(sum(c[3] for c in sample.get("counts", ()) if c[1] == DEVICE_TIME.name))
+    return sum(c.value for c in sample.counts if c.name == DEVICE_TIME.name)

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gnnbench.analysis.labels import labels
 from gnnbench.core.cell import Cell
 from gnnbench.harness.reduce.comparison import level, number
 from gnnbench.measure import machine
 from gnnbench.schema import RooflineRow
+from gnnbench.schema.reports import Profile
+from gnnbench.schema.roofline import CeilingRecord, KernelRecord, RooflineRecord
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import JournalState, Record
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Plan
+    from gnnbench.schema.samples import EpochSample
 
-Trials = Sequence[Sequence["Record"]]
+Trials = Sequence[Sequence["EpochSample"]]
 Key = tuple[str | int | None, ...]
+R = TypeVar("R", CeilingRecord, KernelRecord)
 
-CEILING, KERNEL = "ceiling", "kernel"
+CEILING: Final = "ceiling"
 OF_CEILING = ("name", "level", "row_bytes", "level_bytes", "unit")
 OF_KERNEL = ("name", "direction", "layer", "mode", "width", "heads", "unit")
-MEASURED = ("counters", "l1_hit", "l2_hit", "memory_bytes", "flops_run")
 WORD_BYTES = 4  # of a single read
 MEMORY, FMA, ROWS = "memory", "fma", "rows"
 
@@ -47,102 +50,103 @@ def roofline_rows(plan: Plan, journal: JournalState) -> list[RooflineRow]:
 
 
 def _has_records(cell: Cell, journal: JournalState) -> bool:
-    return any(s.get("roofline") for s in journal.measured(cell))
+    return any(s.roofline for s in journal.measured(cell))
 
 
 def _ceilings(trials: Trials) -> list[RooflineRow]:
     rows = []
-    for key in _keys(trials, CEILING, OF_CEILING):
-        row = _rated(trials, CEILING, OF_CEILING, key)
-        row.remark = next((r["remark"] for r in _matching(trials, key) if r["remark"]), "")
+    for key in dict.fromkeys(_ceiling_key(r) for r in _each(trials, _ceilings_of)):
+        row = _rated(trials, key)
+        matching = (r for r in _each(trials, _ceilings_of) if _ceiling_key(r) == key)
+        row.remark = next((r["remark"] for r in matching if r["remark"]), "")
         rows.append(row)
     return rows
 
 
 def _kernels(cell: Cell, journal: JournalState) -> list[RooflineRow]:
     trials = journal.by_trial(cell)
-    profile = journal.profiles.get(cell.id, {})
-    counters = {_key(r, OF_KERNEL[:-1]): r for r in profile.get("counters", ())}
-    not_counted = {"counters": f"none: {profile.get('error', 'nobody looked')}"}
+    profile = journal.profiles.get(cell.id, Profile())
+    counters = {tuple(getattr(r, name) for name in OF_KERNEL[:-1]): r for r in profile.counters}
+    not_counted = RooflineRow(counters=f"none: {profile.error or 'nobody looked'}")
     rows = []
-    for key in _keys(trials, KERNEL, OF_KERNEL):
-        row = _rated(trials, KERNEL, OF_KERNEL, key)
-        _add_work(row, _first_matches(trials, key))
+    for key in dict.fromkeys(_kernel_key(r) for r in _each(trials, _kernels_of)):
+        row = _rated(trials, key)
+        _add_work(row, [r for trial in trials for s in trial if (r := _kernel(s, key))])
         _add_bound(row, trials, key)
         measured = counters.get(key[:-1], not_counted)
-        for name in MEASURED:
-            setattr(row, name, measured.get(name, "" if name == "counters" else None))
+        row.counters, row.l1_hit, row.l2_hit = measured.counters, measured.l1_hit, measured.l2_hit
+        row.memory_bytes, row.flops_run = measured.memory_bytes, measured.flops_run
         if row.flops and row.memory_bytes:
             row.memory_intensity = row.flops / row.memory_bytes
         rows.append(row)
     return rows
 
 
-def _records(sample: Record) -> list[Record]:
-    records: list[Record] = sample.get("roofline") or []
-    return records
+def _ceilings_of(sample: EpochSample) -> list[CeilingRecord]:
+    return [r for r in sample.roofline or () if r["kind"] == CEILING]
 
 
-def _matching(trials: Trials, key: Key) -> list[Record]:
-    """The records of a kernel or peak, of all samples."""
-    return [r for trial in trials for s in trial for r in _records(s) if _is(r, key)]
+def _kernels_of(sample: EpochSample) -> list[KernelRecord]:
+    return [r for r in sample.roofline or () if r["kind"] != CEILING]
 
 
-def _key(record: Record, names: Sequence[str]) -> Key:
-    return tuple(record[name] for name in names)
+def _each(trials: Trials, records: Callable[[EpochSample], list[R]]) -> Iterator[R]:
+    """All records in the order of their measurement."""
+    return (r for trial in trials for s in trial for r in records(s))
 
 
-def _is(record: Record, key: Key) -> bool:
-    names = OF_CEILING if record["kind"] == CEILING else OF_KERNEL
-    return _key(record, names) == key
+def _ceiling_key(r: CeilingRecord) -> Key:
+    """The values of ``OF_CEILING``."""
+    return r["name"], r["level"], r["row_bytes"], r["level_bytes"], r["unit"]
 
 
-def _keys(trials: Trials, kind: str, names: Sequence[str]) -> list[Key]:
-    """Keys of all kernels or peaks, in the order of their measurement."""
-    records = (r for trial in trials for s in trial for r in _records(s) if r["kind"] == kind)
-    return list(dict.fromkeys(_key(r, names) for r in records))
+def _kernel_key(r: KernelRecord) -> Key:
+    """The values of ``OF_KERNEL``."""
+    return r["name"], r["direction"], r["layer"], r["mode"], r["width"], r["heads"], r["unit"]
 
 
-def _record_of(sample: Record, key: Key) -> Record | None:
-    return next((r for r in _records(sample) if _is(r, key)), None)
+def _kernel(sample: EpochSample, key: Key) -> KernelRecord | None:
+    return next((r for r in _kernels_of(sample) if _kernel_key(r) == key), None)
 
 
-def _rated(trials: Trials, kind: str, names: Sequence[str], key: Key) -> RooflineRow:
+def _record(sample: EpochSample, key: Key) -> RooflineRecord | None:
+    """The first record of a kernel or peak in a sample."""
+    if len(key) == len(OF_KERNEL):
+        return _kernel(sample, key)
+    return next((r for r in _ceilings_of(sample) if _ceiling_key(r) == key), None)
+
+
+def _rated(trials: Trials, key: Key) -> RooflineRow:
     """A row with the rate of a kernel or peak and its interval over trials."""
-    records = _first_matches(trials, key)
+    records = [r for trial in trials for s in trial if (r := _record(s, key))]
 
-    def rate(sample: Record) -> float | None:
-        record = _record_of(sample, key)
+    def rate(sample: EpochSample) -> float | None:
+        record = _record(sample, key)
         return None if record is None else _rate(record)
 
     value = level(trials, rate)
     row = RooflineRow(
-        kind=kind, value=value.value, low=number(value.low), high=number(value.high), n=value.n,
-        spread=statistics.median(r["spread"] for r in records),
+        kind=records[0]["kind"], value=value.value, low=number(value.low), high=number(value.high),
+        n=value.n, spread=statistics.median(r["spread"] for r in records),
         time_s=statistics.median(r["seconds"] for r in records),
     )  # fmt: skip
-    for name, part in zip(names, key, strict=True):
+    for name, part in zip(
+        OF_KERNEL if len(key) == len(OF_KERNEL) else OF_CEILING, key, strict=True
+    ):
         setattr(row, name, part)
     return row
 
 
-def _first_matches(trials: Trials, key: Key) -> list[Record]:
-    """The first record of a kernel or peak in each sample that has one."""
-    records = (_record_of(s, key) for trial in trials for s in trial)
-    return [r for r in records if r is not None]
+def _rate(record: RooflineRecord) -> float:
+    return record["amount"] / record["seconds"]
 
 
-def _rate(record: Record) -> float:
-    return float(record["amount"] / record["seconds"])
-
-
-def _add_work(row: RooflineRow, records: Sequence[Record]) -> None:
+def _add_work(row: RooflineRow, records: Sequence[KernelRecord]) -> None:
     """Add counted operations and bytes: medians over the measured batches."""
-    flops, least, requested, reads = (
-        round(statistics.median(r[name] for r in records))
-        for name in ("flops", "bytes", "asked", "reads")
-    )
-    row.flops, row.least_bytes, row.asked_bytes, row.reads = flops, least, requested, reads
+    row.flops = flops = round(statistics.median(r["flops"] for r in records))
+    row.least_bytes = least = round(statistics.median(r["bytes"] for r in records))
+    row.asked_bytes = requested = round(statistics.median(r["asked"] for r in records))
+    row.reads = round(statistics.median(r["reads"] for r in records))
     row.intensity = flops / least if flops else None
     row.asked_intensity = flops / requested if flops else None
 
@@ -158,8 +162,8 @@ def _add_bound(row: RooflineRow, trials: Trials, key: Key) -> None:
     names = [name for name, _ in bounds]
     row.bound = max(dict.fromkeys(names), key=names.count)
 
-    def share(sample: Record) -> float | None:
-        record, bound = _record_of(sample, key), _bound(sample, key)
+    def share(sample: EpochSample) -> float | None:
+        record, bound = _kernel(sample, key), _bound(sample, key)
         return None if record is None or bound is None else _rate(record) / bound[1]
 
     of_ceiling = level(trials, share)
@@ -175,16 +179,12 @@ def _add_bound(row: RooflineRow, trials: Trials, key: Key) -> None:
 _ABOVE = "above its ceiling ({}) by more than the interval: count, ceiling or clock is wrong"
 
 
-def _bound(sample: Record, key: Key) -> tuple[str, float] | None:
+def _bound(sample: EpochSample, key: Key) -> tuple[str, float] | None:
     """Name and value, in the kernel's unit, of the lowest peak over it in one round."""
-    record = _record_of(sample, key)
+    record = _kernel(sample, key)
     if record is None:
         return None
-    peaks = {
-        (r["name"], r["level"], r["row_bytes"]): _rate(r)
-        for r in _records(sample)
-        if r["kind"] == CEILING
-    }
+    peaks = {(r["name"], r["level"], r["row_bytes"]): _rate(r) for r in _ceilings_of(sample)}
     if record["reads"]:
         single = peaks.get((ROWS, MEMORY, WORD_BYTES))
         return None if single is None else (ROWS, single / WORD_BYTES)

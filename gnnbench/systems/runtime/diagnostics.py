@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gnnbench.measure.kernels import KernelRow
     from gnnbench.measure.timeline import Timeline
     from gnnbench.roofline.bench import Bench
-    from gnnbench.roofline.bench import Record as RooflineRecord
     from gnnbench.roofline.counters import CounterRecord
+    from gnnbench.schema.roofline import RooflineRecord
 
 
 class Diagnostics:

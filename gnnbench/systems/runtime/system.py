@@ -12,6 +12,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UnsupportedError, UsageError, setting
 from gnnbench.core.missing import Missing
 from gnnbench.core.option import Option
+from gnnbench.schema.reports import GateDetails
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.datasets.graph import Graph
@@ -59,20 +60,6 @@ class ProfileTables(TypedDict, total=False):
     kernels: list[KernelRow]
     curves: list[CurveRow]
     facts: list[FactRow]
-
-
-class GateDetails(TypedDict, total=False):
-    """What the gate checked, and how far results were from the reference."""
-
-    batches: int
-    seeds: int
-    order_window: int
-    batches_an_update: int
-    edges_by_call: list[int]
-    forward_error: float
-    backward_error: float
-    weight_gradients: int
-    step_error: float
 
 
 @dataclass
