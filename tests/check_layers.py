@@ -1,4 +1,4 @@
-"""Graphs with features that tell little, and layers broken on the way forward or back."""
+"""Graphs with degenerate features, and layers with broken forward or backward passes."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def graph_of(kind):
 
 
 def fixed_block(graph, model, seed):
-    """With visits of walks, which PinSAGE alone looks at."""
+    """A block with visit counts, which only PinSAGE uses."""
     seeds = torch.arange(seed % 50, NODES, 50)
     return FixedBlock.of(graph, model, HIDDEN, FANOUTS, seed, seeds, visits=True)
 
 
 @functools.cache
 def known_block(kind, model, seed):
-    """The same of a graph of this kind, made once."""
+    """The fixed block of a graph of this kind, cached."""
     return fixed_block(graph_of(kind), model, seed)
 
 
-class Looked:
-    """A model as the gate drives it, its parameters' gradients changed by ``change`` on the way."""
+class CheckedModel:
+    """A model as the gate runs it; ``change`` modifies its parameters' gradients."""
 
     def __init__(self, framework, graph, model, seed, change=lambda named: named):
         dim, classes = graph.feature_dim, graph.num_classes
@@ -76,22 +76,26 @@ class Looked:
         rows = x.clone().requires_grad_()
         values = self.model(self.framework.blocks(batch), rows)
         parameters = list(self.model.parameters())
-        wanted = [rows, *parameters]
-        mine, *found = torch.autograd.grad((values * back).sum(), wanted, allow_unused=True)
+        inputs = [rows, *parameters]
+        row_gradients, *gradients = torch.autograd.grad(
+            (values * back).sum(), inputs, allow_unused=True
+        )
         names = [name for name, _ in self.model.named_parameters()]
-        changed = self.change(dict(zip(names, found, strict=True)))
-        return mine, [(p, changed[name]) for name, p in zip(names, parameters, strict=True)]
+        changed = self.change(dict(zip(names, gradients, strict=True)))
+        return row_gradients, [
+            (p, changed[name]) for name, p in zip(names, parameters, strict=True)
+        ]
 
 
 def sums_and_degree(block, x, edge_weight):
-    """Of each destination's rows, weighted; the sum of its weights."""
+    """Weighted sums of each destination's rows, and sums of its weights."""
     weights = torch.ones(block.num_edges) if edge_weight is None else edge_weight
     weights = weights.unsqueeze(1)
     return edge_sums(block, x[block.indices.long()] * weights), edge_sums(block, weights)
 
 
 def right_sums(block, x, mode, edge_weight=None):
-    """Right, in plain float32."""
+    """Correct, in plain float32."""
     sums, degree = sums_and_degree(block, x, edge_weight)
     if mode == "gcn":
         return (sums + x[: block.num_dst]) / (degree + 1)
@@ -99,14 +103,14 @@ def right_sums(block, x, mode, edge_weight=None):
 
 
 def wrong_row(block, x, mode, edge_weight=None):
-    """The last edge's neighbour and the row before it change places."""
+    """Swaps the row of the last edge's neighbour with the row before it."""
     order, at = torch.arange(block.num_src), int(block.indices[-1])
     order[[at, at - 1]] = order[[at - 1, at]]
     return right_sums(block, x[order], mode, edge_weight)
 
 
 def missing_edge(block, x, mode, edge_weight=None):
-    """The block's first edge is left out of the sum; the degree counts it."""
+    """The first edge is missing in the sum, but counted in the degree."""
     only = torch.zeros(block.num_edges)
     only[0] = 1 if edge_weight is None else edge_weight[0]
     lost, _ = sums_and_degree(block, x, only)
@@ -138,13 +142,13 @@ def bfloat(block, x, mode, edge_weight=None):
 
 
 def wrong_mean(block, x, mode, edge_weight=None):
-    """The sum where a mean is asked for."""
+    """The sum instead of the mean."""
     own = x[: block.num_dst] if mode == "gcn" else 0
     return neighbour_sums(block, x) + own
 
 
 def right_attend(block, z, of_source, of_destination, slope):
-    """Right, in plain float32."""
+    """Correct, in plain float32."""
     sources, ends = block.indices.long(), edge_ends(block)
     scores = leaky_relu(of_source[sources] + of_destination[ends], slope)
     return weighted(block, z, softmax(block, scores))
@@ -160,7 +164,7 @@ def weighted(block, z, shares):
 
 
 def no_attention(block, z, of_source, of_destination, slope):
-    """Equal shares for all."""
+    """Equal weights for all neighbours."""
     return right_attend(block, z, 0 * of_source, 0 * of_destination, slope)
 
 
@@ -173,7 +177,7 @@ def lost_destination(block, z, of_source, of_destination, slope):
 
 
 def softmax_over_all(block, z, of_source, of_destination, slope):
-    """Over the block's edges, not each destination's."""
+    """Softmax over all edges of the block instead of each destination's."""
     ends = edge_ends(block)
     scores = leaky_relu(of_source[block.indices.long()] + of_destination[ends], slope)
     return weighted(block, z, scores.softmax(0))
@@ -196,7 +200,7 @@ BROKEN_ATTENTION = [
 
 
 def no_attention_gradient(block, z, of_source, of_destination, slope):
-    """FastGL's artifact: shares are constants to its backward."""
+    """As in FastGL's artifact, attention weights are constants in the backward pass."""
     return right_attend(block, z, of_source.detach(), of_destination.detach(), slope)
 
 
@@ -223,17 +227,17 @@ BROKEN = [
 
 
 def broken_for(model):
-    """The aggregations that are wrong for a model, in this graph of blocks."""
+    """Broken aggregations that are wrong for a model."""
     own = {lost_own_row: ["gcn"], lost_visits: ["pinsage"], wrong_mean: ["gcn", "graphsage"]}
     return [b for b in BROKEN if model in own.get(b, [model])]
 
 
 def backward_only(broken):
-    """Right values, and the gradient of ``broken``."""
+    """Correct values, and the gradient of ``broken``."""
 
-    def aggregate(*given):
-        other, right = broken(*given), right_attend if attention else right_sums
-        return other + (right(*given) - other).detach()
+    def aggregate(*args):
+        other, right = broken(*args), right_attend if attention else right_sums
+        return other + (right(*args) - other).detach()
 
     attention = broken in BROKEN_ATTENTION
     return Native(right_sums, aggregate) if attention else Native(aggregate, right_attend)

@@ -1,5 +1,5 @@
-"""Blocks drawn at random, and exact aggregations over them: dense float64 matrices, on the device
-of the block."""
+"""Random blocks, and exact aggregations over them as dense float64 matrices on the block's
+device."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class DrawnBlock:
 
     @property
     def rows(self) -> Tensor:
-        """Each edge's destination, int64."""
+        """The destination of each edge, int64."""
         rows = torch.arange(self.num_dst, device=self.indptr.device)
         return torch.repeat_interleave(rows, self.indptr.diff().long())
 
     def matrix(self, mode: str, weights: Tensor | None = None) -> Tensor:
         """The aggregation, float64 [num_dst, num_src]: the reference's matrix, all rows at once."""
-        found = torch.zeros(
+        matrix = torch.zeros(
             self.num_dst, self.num_src, dtype=torch.float64, device=self.indptr.device
         )
         values = torch.ones_like(self.indices) if weights is None else weights
-        found.index_put_((self.rows, self.indices.long()), values.double(), accumulate=True)
+        matrix.index_put_((self.rows, self.indices.long()), values.double(), accumulate=True)
         if mode == "sum":
-            return found
-        degree = found.sum(1)
+            return matrix
+        degree = matrix.sum(1)
         if mode == "gcn":
-            found.diagonal().add_(1)
+            matrix.diagonal().add_(1)
             degree += 1
-        return found / torch.where(degree == 0, 1, degree)[:, None]
+        return matrix / torch.where(degree == 0, 1, degree)[:, None]
 
 
 def drawn_block(
@@ -55,18 +55,18 @@ def drawn_block(
     indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
     indices = rng.integers(0, num_src, indptr[-1]).astype(np.int32)
     indices[rng.random(len(indices)) < 0.2] = 0
-    made = [torch.from_numpy(values).to(device) for values in (indptr, indices)]
-    return DrawnBlock(*made, num_src)
+    tensors = [torch.from_numpy(values).to(device) for values in (indptr, indices)]
+    return DrawnBlock(*tensors, num_src)
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def assert_within(found: Tensor, exact: Tensor, magnitude: Tensor, terms: int) -> None:
-    """Of a sum of ``terms`` products: each rounding at most one part in 1 / eps of the magnitude,
-    the result's own once, and what float16 cannot tell from 0."""
-    own = torch.finfo(found.dtype)
-    sums = torch.finfo(sum_dtype(found.dtype)).eps
+def assert_within(actual: Tensor, exact: Tensor, magnitude: Tensor, terms: int) -> None:
+    """Bound the error of a sum of ``terms`` products: a relative rounding error of eps per
+    operation and of the result, plus the smallest normal number of the result's dtype."""
+    own = torch.finfo(actual.dtype)
+    sums = torch.finfo(sum_dtype(actual.dtype)).eps
     bound = magnitude * (2 * (terms + 4) * sums + own.eps) + own.smallest_normal
-    assert bool(((found.double() - exact).abs() <= bound).all())
+    assert bool(((actual.double() - exact).abs() <= bound).all())

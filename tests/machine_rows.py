@@ -1,4 +1,4 @@
-"""Rows of machines.csv written out by hand."""
+"""Rows of machines.csv written by hand."""
 
 from gnnbench.schema import MACHINES
 from gnnbench.schema.writer import write_csv
@@ -13,13 +13,13 @@ ROW = {
 }  # fmt: skip
 
 
-def epoch(system, life, walls, samples, rounds, **more):
+def epoch(system, trial, walls, samples, rounds, **more):
     """Both ranks' rows of an epoch."""
     counted = {"sample_bytes": 1000, "features_bytes": 40000}
     counted = {"sample_bytes": None, "features_bytes": None} if system == "distdgl" else counted
     return [
         {
-            **ROW, **counted, "system": system, "life": life, "rank": rank, "wall_s": wall,
+            **ROW, **counted, "system": system, "life": trial, "rank": rank, "wall_s": wall,
             "sample_s": sample, "rounds": rounds, **more,
         }
         for rank, (wall, sample) in enumerate(zip(walls, samples, strict=True))
@@ -29,19 +29,19 @@ def epoch(system, life, walls, samples, rounds, **more):
 def run(lives=5, faster=2.0, **more):
     """Vanilla takes 4 s of which 2 are sampling; hybrid a ``faster``-th, sampling 0.5 s."""
     rows = []
-    for life in range(lives):
-        drift = 1 + life / 100  # of the machine, which a life's systems share
+    for trial in range(lives):
+        drift = 1 + trial / 100  # common to all systems of a trial
         wall = 4.0 * drift
-        rows += epoch("vanilla", life, (wall, wall / 2), (2.0, 1.0), 60, **more)
-        rows += epoch("vanilla", life, (99.0, 99.0), (99.0, 99.0), 60, **{**more, "warmup": True})
+        rows += epoch("vanilla", trial, (wall, wall / 2), (2.0, 1.0), 60, **more)
+        rows += epoch("vanilla", trial, (99.0, 99.0), (99.0, 99.0), 60, **{**more, "warmup": True})
         hybrid = {"loss_gap": 1e-6, **more}
-        rows += epoch("hybrid", life, (wall / faster,) * 2, (0.25, 0.5), 20, **hybrid)
-        rows += epoch("distdgl", life, (wall * 2,) * 2, (4.0, 3.0), 80, **more)
+        rows += epoch("hybrid", trial, (wall / faster,) * 2, (0.25, 0.5), 20, **hybrid)
+        rows += epoch("distdgl", trial, (wall * 2,) * 2, (4.0, 3.0), 80, **more)
     return rows
 
 
 def write(folder, rows, record="{}"):
-    """The folder of such a run."""
+    """Write a run's folder."""
     folder.mkdir(parents=True)
     write_csv(folder / "machines.csv", MACHINES, rows)
     (folder / "run.json").write_text(record)

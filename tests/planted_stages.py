@@ -1,4 +1,4 @@
-"""A store that does in a producer's process, epoch by epoch, what it is told to do there."""
+"""A store with planted faults, one for each epoch of a producer's process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gnnbench.features.host import HostGather
 from gnnbench.features.spec import StoreSpec
 from gnnbench.features.uva import ZeroCopyGather
 
-MARK = "GNNBENCH_TEST_MARK"  # a file that is there once HASTY_BATCHES were loaded
+MARK = "GNNBENCH_TEST_MARK"  # a file that is created after HASTY_BATCHES
 HASTY_BATCHES = 6
 FAULTY_BATCH = 3
 
 
 class OwnError(Exception):
-    """An exception that cannot be made of its text."""
+    """An exception that cannot be created from its text."""
 
     def __init__(self, one, other):
         super().__init__(f"{one} and {other}")
@@ -34,10 +34,10 @@ class OwnError(Exception):
 
 @dataclass(frozen=True)
 class Planted(StoreSpec):
-    """Rows as they are, and one of ``PlantedStore``'s faults in each epoch of a producer."""
+    """Correct rows, and one of ``PlantedStore``'s faults in each epoch of a producer."""
 
     name: ClassVar[str] = "planted"
-    faults: str = option("", "one for each epoch, parted by blanks")
+    faults: str = option("", "one for each epoch, separated by blanks")
 
     def build(self, job):
         in_producer = "gnnbench.distributed.consumer" not in sys.modules
@@ -45,7 +45,7 @@ class Planted(StoreSpec):
 
 
 class PlantedStore(FeatureStore):
-    """Gathers, and errs."""
+    """Gathers rows, with faults."""
 
     def __init__(self, job, faults):
         super().__init__(job)
@@ -83,7 +83,7 @@ class PlantedStore(FeatureStore):
 
 
 def delay(device, seconds):
-    """Keep the host waiting, or what a GPU does next: the host goes on."""
+    """Delay the host, or the next work of a GPU while the host continues."""
     if device.type == "cpu":
         time.sleep(seconds)
     else:
@@ -91,7 +91,7 @@ def delay(device, seconds):
 
 
 def hurry():
-    """From now on buffers are written again whether anybody reads them or not."""
+    """From now on, buffers are overwritten even while they are read."""
     from gnnbench.pipelines.batch_buffer import ProducerBuffer
 
     ProducerBuffer.free = property(lambda self: True, lambda self, value: None)

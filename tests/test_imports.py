@@ -1,4 +1,4 @@
-"""The shape of the source: no import circle, no file too long to hold one idea."""
+"""The structure of the source: no import cycles and no long files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Graph = dict[str, set[str]]
 
 
 def executed(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below, without the bodies of ``if TYPE_CHECKING``."""
+    """All descendants, without the bodies of ``if TYPE_CHECKING``."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
@@ -22,7 +22,7 @@ def executed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def import_graph(top: Path) -> Graph:
-    """Module -> modules of its package that it imports, wherever in the file that stands.
+    """Module -> modules of its package that it imports, anywhere in the file.
 
     A module does not import the packages that contain it, though Python runs them first; it does
     where it takes a name from one. Names of modules in strings, and imports that only a type
@@ -35,48 +35,48 @@ def import_graph(top: Path) -> Graph:
     graph: Graph = {}
     for name, path in modules.items():
         inside = path.name == "__init__.py"
-        found = set()
+        imported = set()
         for node in executed(ast.parse(path.read_bytes(), str(path))):
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 base = node.module or ""
                 if node.level:
-                    here = name.split(".")[: None if inside else -1]
-                    here = here[: len(here) - node.level + 1]
-                    base = ".".join([*here, *([base] if base else [])])
-                below = {f"{base}.{alias.name}" for alias in node.names}
-                found |= below & set(modules)
-                if below - set(modules):
-                    found.add(base)
-        graph[name] = (found & set(modules)) - {name}
+                    parent = name.split(".")[: None if inside else -1]
+                    parent = parent[: len(parent) - node.level + 1]
+                    base = ".".join([*parent, *([base] if base else [])])
+                names = {f"{base}.{alias.name}" for alias in node.names}
+                imported |= names & set(modules)
+                if names - set(modules):
+                    imported.add(base)
+        graph[name] = (imported & set(modules)) - {name}
     return graph
 
 
-def way(graph: Graph, start: str, end: str) -> list[str]:
-    """A shortest chain of imports from one module to another; empty where there is none."""
-    ways: list[list[str]] = [[start]]
-    seen: set[str] = set()
-    for path in ways:
-        for module in sorted(graph.get(path[-1], set()) - seen):
+def path_between(graph: Graph, start: str, end: str) -> list[str]:
+    """A shortest chain of imports from one module to another; empty if none."""
+    paths: list[list[str]] = [[start]]
+    visited: set[str] = set()
+    for path in paths:
+        for module in sorted(graph.get(path[-1], set()) - visited):
             if module == end:
                 return [*path, module]
-            seen.add(module)
-            ways.append([*path, module])
+            visited.add(module)
+            paths.append([*path, module])
     return []
 
 
-def circle(graph: Graph) -> list[str]:
-    """A shortest circle of imports, first module repeated at the end; empty where there is none."""
-    circles = [found for module in graph if (found := way(graph, module, module))]
-    return min(circles, key=len, default=[])
+def cycle(graph: Graph) -> list[str]:
+    """A shortest import cycle, with its first module repeated at the end; empty if none."""
+    cycles = [chain for module in graph if (chain := path_between(graph, module, module))]
+    return min(cycles, key=len, default=[])
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_package_has_no_import_cycles() -> None:
     graph = import_graph(ROOT / "gnnbench")
     assert len(graph) > 50
-    found = circle(graph)
-    assert not found, " -> ".join(found)
+    shortest = cycle(graph)
+    assert not shortest, " -> ".join(shortest)
 
 
 @pytest.mark.parametrize(
@@ -90,35 +90,35 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         "def f():\n    from top.low import b",
     ],
 )
-def test_every_kind_of_import_is_seen(tmp_path: Path, closing: str) -> None:
+def test_every_kind_of_import_is_detected(tmp_path: Path, closing: str) -> None:
     low = tmp_path / "top" / "low"
     low.mkdir(parents=True)
     (tmp_path / "top" / "__init__.py").touch()
     (low / "__init__.py").touch()
     (low / "b.py").write_text("import json\nfrom ..a import thing\n")
     (tmp_path / "top" / "a.py").write_text("import os\n")
-    assert circle(import_graph(tmp_path / "top")) == []
+    assert cycle(import_graph(tmp_path / "top")) == []
     (tmp_path / "top" / "a.py").write_text(closing)
-    assert circle(import_graph(tmp_path / "top")) == ["top.a", "top.low.b", "top.a"]
+    assert cycle(import_graph(tmp_path / "top")) == ["top.a", "top.low.b", "top.a"]
 
 
-def test_imports_for_type_checkers_do_not_count(tmp_path: Path) -> None:
+def test_type_checking_imports_are_ignored(tmp_path: Path) -> None:
     package = tmp_path / "top"
     package.mkdir()
     (package / "b.py").write_text("from top import a\n")
     (package / "a.py").write_text("if TYPE_CHECKING:\n    from top import b\n")
-    assert circle(import_graph(package)) == []
+    assert cycle(import_graph(package)) == []
 
 
-def test_a_name_of_a_package_is_an_import_of_the_package(tmp_path: Path) -> None:
+def test_name_from_a_package_is_an_import_of_the_package(tmp_path: Path) -> None:
     package = tmp_path / "top"
     package.mkdir()
     (package / "__init__.py").write_text("from top.a import x\n")
     (package / "a.py").write_text("from top import b\nx = 1\n")
     (package / "b.py").touch()
-    assert circle(import_graph(package)) == []
+    assert cycle(import_graph(package)) == []
     (package / "a.py").write_text("from top import version\nx = 1\n")
-    assert circle(import_graph(package)) == ["top", "top.a", "top"]
+    assert cycle(import_graph(package)) == ["top", "top.a", "top"]
 
 
 def test_no_source_file_is_longer_than_400_lines() -> None:

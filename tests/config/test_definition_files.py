@@ -1,4 +1,4 @@
-"""Definitions that are damaged or too large are refused in one sentence that names the place."""
+"""Damaged and too large definitions are refused in one sentence that names the place."""
 
 import random
 import re
@@ -17,13 +17,13 @@ def load(tmp_path, content):
     return experiment.load(str(path))
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+def test_byte_order_mark_is_ignored(tmp_path):
     bare = load(tmp_path, HEAD)
     assert load(tmp_path, b"\xef\xbb\xbf" + HEAD.encode()) == bare
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (HEAD.encode("utf-16"), "is UTF-16; save it as UTF-8"),
         (HEAD.encode() + b"# caf\xe9\n", "byte 0xe9 in line 5 is not UTF-8"),
@@ -50,8 +50,8 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
         (f'name = "{"n" * 101}"\n' + HEAD, "of up to 100 letters a to z"),
     ],
 )
-def test_what_is_wrong_and_where(content, told, tmp_path):
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_invalid_definitions_are_refused(content, message, tmp_path):
+    with pytest.raises(UsageError, match=re.escape(message)):
         load(tmp_path, content)
 
 
@@ -65,7 +65,7 @@ def test_combinations_are_counted_without_being_built(tmp_path):
     assert "seed 2,000 x threads 2,000 x batch_size 2" in str(refused.value)
 
 
-def test_the_most_combinations_are_taken():
+def test_combinations_up_to_the_limit_are_accepted():
     limits.check_combinations({"seed": [0] * 100}, {"threads": [0] * 50}, {"s": {"a": [0]}})
     with pytest.raises(UsageError, match="10,100 combinations"):
         limits.check_combinations({"seed": [0] * 101}, {"threads": [0] * 50}, {"s": {"a": [0]}})
@@ -105,6 +105,6 @@ def test_damaged_definitions_are_loaded_or_refused(tmp_path):
 
 
 @pytest.mark.parametrize("table", ["batch_size = []", "[zip]\nbatch_size = []\nhidden = []"])
-def test_an_axis_without_values_is_refused(table, tmp_path):
+def test_axis_without_values_is_refused(table, tmp_path):
     with pytest.raises(UsageError, match=r"the axis 'batch_size.* has no values; give one"):
         experiment.resolve(load(tmp_path, HEAD + table))

@@ -1,4 +1,4 @@
-"""Options of the command line over an experiment."""
+"""Command-line options of an experiment."""
 
 import pytest
 from definitions import SMALL, resolve, write
@@ -11,7 +11,7 @@ from gnnbench.core.errors import UsageError
 
 def knows(system, given):
     paths = {"a": ("sampler", "fused", "id_type"), "b": ("fused",)}.get(system, ())
-    return (*paths, "sampler.x") if given.get("sampler") == "s" else paths
+    return dict.fromkeys((*paths, "sampler.x") if given.get("sampler") == "s" else paths, ())
 
 
 @pytest.mark.parametrize(
@@ -36,22 +36,22 @@ def knows(system, given):
         ("a.sampler=[s-1,s-2]", {"axes": {"a.sampler": ["s-1", "s-2"]}}),
     ],
 )
-def test_options_of_the_command_line(tmp_path, option, expected):
+def test_option_becomes_a_definition(tmp_path, option, expected):
     loaded = ex.load(write(tmp_path, SMALL))
-    found = as_definition(Overrides(options=(option,)), loaded, knows)
-    assert found == {"axes": {}, **expected}
-    ex.resolve(loaded, "", found)
+    definition = as_definition(Overrides(options=(option,)), loaded, knows)
+    assert definition == {"axes": {}, **expected}
+    ex.resolve(loaded, "", definition)
 
 
 @pytest.mark.parametrize(
-    "option,seen",
+    "option,values",
     [
         ("a.id_type=int64", ["int64"]),
         ('a.id_type=["x", "y"]', ["x", "y"]),
     ],
 )
 @pytest.mark.parametrize("place", ["axes", "zip", "profile"])
-def test_an_option_that_varies_is_replaced(tmp_path, option, seen, place):
+def test_option_replaces_values_of_an_axis(tmp_path, option, values, place):
     text, line = SMALL, '"a.id_type" = ["int32", "int16"]'
     if place == "axes":
         text = SMALL.replace('model = ["m"]', f'model = ["m"]\n{line}')
@@ -63,10 +63,10 @@ def test_an_option_that_varies_is_replaced(tmp_path, option, seen, place):
     loaded = ex.load(write(tmp_path, text))
     over = as_definition(Overrides(profile=profile, options=(option,)), loaded, knows)
     cells = expand(ex.resolve(loaded, profile, over), resolve).cells
-    assert list(dict.fromkeys(c.recipe["id_type"] for c in cells if c.system == "a")) == seen
+    assert list(dict.fromkeys(c.recipe["id_type"] for c in cells if c.system == "a")) == values
 
 
-def test_a_field_of_a_stage_that_is_set_or_varies_is_known(tmp_path):
+def test_option_of_a_selected_stage_is_accepted(tmp_path):
     loaded = ex.load(write(tmp_path, SMALL))
     for options in (("a.sampler.x=1", "a.sampler=s"), ('a.sampler=["r", "s"]', "a.sampler.x=1")):
         over = as_definition(Overrides(options=options), loaded, knows)
@@ -75,12 +75,12 @@ def test_a_field_of_a_stage_that_is_set_or_varies_is_known(tmp_path):
         as_definition(Overrides(options=("a.sampler.x=1",)), loaded, knows)
 
 
-def test_without_a_system_s_name_only_one_may_be_selected(tmp_path):
+def test_option_without_a_system_needs_a_single_selected_system(tmp_path):
     loaded = ex.load(write(tmp_path, SMALL))
     with pytest.raises(UsageError, match=r"is a setting of a, b; say whose: a.fused=..."):
         as_definition(Overrides(options=("fused=true",)), loaded, knows)
-    found = as_definition(Overrides(systems=("b",), options=("fused=true",)), loaded, knows)
-    assert found["systems"] == {"b": {"fused": True}}
+    definition = as_definition(Overrides(systems=("b",), options=("fused=true",)), loaded, knows)
+    assert definition["systems"] == {"b": {"fused": True}}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_without_a_system_s_name_only_one_may_be_selected(tmp_path):
         ("batch_size=abc", "'batch_size' cannot be 'abc'; it is a whole number above 0"),
     ],
 )
-def test_mistaken_options_are_named(tmp_path, option, message):
+def test_misspelled_options_are_refused(tmp_path, option, message):
     loaded = ex.load(write(tmp_path, SMALL))
     with pytest.raises(UsageError, match=message):
         ex.resolve(loaded, over=as_definition(Overrides(options=(option,)), loaded, knows))
@@ -114,16 +114,16 @@ def test_mistaken_options_are_named(tmp_path, option, message):
         (("pairs=5",), {"repeats": 3}, "by '--repeats' and '-o pairs=5'; give one$"),
     ],
 )  # fmt: skip
-def test_a_key_that_is_given_twice_is_refused(tmp_path, options, over, words):
+def test_repeated_option_is_refused(tmp_path, options, over, words):
     loaded = ex.load(write(tmp_path, SMALL))
     with pytest.raises(UsageError, match=words.replace("[", r"\[")):
         as_definition(Overrides(options=options, **over), loaded, knows)
 
 
-def test_more_threads_than_there_are_are_refused(tmp_path, monkeypatch):
+def test_more_threads_than_cores_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gnnbench.measure.machine.usable_cores", lambda: 2)
     loaded = ex.load(write(tmp_path, SMALL))
     with pytest.raises(UsageError, match=r"threads=99 is more than the 2 cores .* give 2 or fewer"):
         as_definition(Overrides(options=("threads=[1,99]",)), loaded, knows)
-    found = as_definition(Overrides(options=("threads=[0,2]",)), loaded, knows)
-    assert found["axes"]["threads"] == [0, 2]
+    definition = as_definition(Overrides(options=("threads=[0,2]",)), loaded, knows)
+    assert definition["axes"]["threads"] == [0, 2]

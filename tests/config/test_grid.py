@@ -1,4 +1,4 @@
-"""A definition becomes cells: names, paths, shorthands, and nothing twice."""
+"""Expansion of a definition to cells: names, paths, shorthands and duplicates."""
 
 import textwrap
 
@@ -37,55 +37,55 @@ def grid(tmp_path):
     return make
 
 
-def paths(found, *wanted):
+def paths(grid, *wanted):
     """System and values by path of every cell."""
-    return [(c.system, *(flat(c.recipe).get(p) for p in wanted)) for c in found.cells]
+    return [(c.system, *(flat(c.recipe).get(p) for p in wanted)) for c in grid.cells]
 
 
-def test_a_cell_is_a_system_resolved(grid):
+def test_cell_has_the_resolved_recipe(grid):
     (cell,) = grid(["baseline"], TRAIN + "hidden = [8]\nthreads = [2]\n").cells
     assert (cell.experiment, cell.system, cell.model, cell.hidden) == ("mine", "baseline", "gcn", 8)
     assert cell.threads == 2 and cell.until == "compute" and cell.composed
     assert cell.recipe == find("baseline").definition.resolved("cpu").plain()
 
 
-def test_equal_recipes_are_one_cell_under_all_their_names(grid):
+def test_equal_recipes_are_one_cell_with_several_names(grid):
     text = TRAIN + "'baseline.sampler' = ['hop-by-hop', 'fastsample']\n"
-    found = grid(["baseline", "fastsample", "dgl"], text)
-    assert paths(found, "sampler") == [
+    expanded = grid(["baseline", "fastsample", "dgl"], text)
+    assert paths(expanded, "sampler") == [
         ("baseline", "hop-by-hop"), ("fastsample", "fastsample"), ("dgl", "dgl"),
     ]  # fmt: skip
-    one, fast, dgl = (c.id for c in found.cells)
-    assert found.names == {one: ["baseline"], fast: ["fastsample", "baseline"], dgl: ["dgl"]}
-    assert found.unsupported == {}
+    one, fast, dgl = (c.id for c in expanded.cells)
+    assert expanded.names == {one: ["baseline"], fast: ["fastsample", "baseline"], dgl: ["dgl"]}
+    assert expanded.unsupported == {}
 
 
-def test_an_axis_of_another_system_makes_no_cells_of_its_own(grid):
+def test_axis_of_another_system_adds_no_cells(grid):
     text = SAMPLE + "'dgl.sampler.fused' = [true, false]\nbatch_size = [8, 16]\n"
-    found = grid(["baseline", "dgl"], text)
-    assert len(found.cells) == len(set(found.names)) == 6
-    assert len([c for c in found.cells if c.system == "baseline"]) == 2
+    expanded = grid(["baseline", "dgl"], text)
+    assert len(expanded.cells) == len(set(expanded.names)) == 6
+    assert len([c for c in expanded.cells if c.system == "baseline"]) == 2
 
 
-def test_a_default_given_and_not_given_is_one_cell(grid):
-    found = grid(["dgl"], SAMPLE + "'dgl.sampler.id_type' = ['int64']\n")
-    assert [c.id for c in found.cells] == [c.id for c in grid(["dgl"], SAMPLE).cells]
+def test_explicit_default_is_the_same_cell(grid):
+    expanded = grid(["dgl"], SAMPLE + "'dgl.sampler.id_type' = ['int64']\n")
+    assert [c.id for c in expanded.cells] == [c.id for c in grid(["dgl"], SAMPLE).cells]
 
 
-def test_a_stage_that_varies_with_a_field_of_it(grid):
+def test_axes_of_a_stage_and_its_field(grid):
     text = SAMPLE + "'baseline.sampler' = ['pgsampler']\n'baseline.sampler.fetch_size' = [3, 5]\n"
     assert paths(grid(["baseline"], text), "sampler", "sampler.fetch_size") == [
         ("baseline", "pgsampler", 3), ("baseline", "pgsampler", 5),
     ]  # fmt: skip
 
 
-def test_a_field_goes_to_those_stages_of_an_axis_that_have_it(grid):
+def test_field_applies_to_stages_that_have_it(grid):
     text = "until = ['memory_io']\n'baseline.features' = ['host', 'match', 'window']\n"
     table = "'baseline.features.table' = ['default', 'cache']\n"
     more = "'baseline.features.table.ratio' = [0.1, 0.2]\n'baseline.features.window' = [4]\n"
-    found = grid(["baseline"], text + table + more)
+    expanded = grid(["baseline"], text + table + more)
     wanted = ("features", "features.table", "features.table.ratio", "features.window")
-    assert paths(found, *wanted) == [
+    assert paths(expanded, *wanted) == [
         ("baseline", "host", None, None, None),
         ("baseline", "match", "host", None, None), ("baseline", "match", "cache", 0.1, None),
         ("baseline", "match", "cache", 0.2, None),
@@ -102,7 +102,7 @@ def test_a_field_goes_to_those_stages_of_an_axis_that_have_it(grid):
     ("field", "hint"),
     [("features.windw", "features.window"), ("features.table.ratio", "features.table")],
 )
-def test_a_field_that_no_stage_of_an_axis_has_is_named(grid, field, hint):
+def test_field_that_no_stage_has_is_refused(grid, field, hint):
     text = "until = ['memory_io']\n'baseline.features' = ['host', 'match', 'window']\n"
     words = rf"'baseline' has no setting '{field}', whichever stage .*; did you mean '{hint}'"
     with pytest.raises(UsageError, match=words):
@@ -119,22 +119,22 @@ def test_a_field_that_no_stage_of_an_axis_has_is_named(grid, field, hint):
         "[axes.baseline.sampler]\nname = ['pgsampler']\nfetch_size = [3]\n",
     ],
 )
-def test_tables_and_paths_say_the_same(grid, text):
-    found = grid(["baseline"], SAMPLE + text)
-    assert paths(found, "sampler", "sampler.fetch_size") == [("baseline", "pgsampler", 3)]
+def test_tables_and_paths_are_equivalent(grid, text):
+    expanded = grid(["baseline"], SAMPLE + text)
+    assert paths(expanded, "sampler", "sampler.fetch_size") == [("baseline", "pgsampler", 3)]
 
 
-def test_pick_and_frontier_set_all_systems_samplers(grid):
+def test_pick_and_frontier_apply_to_all_systems(grid):
     text = SAMPLE + "pick = ['default', 'reservoir']\nfrontier = ['new']\n"
-    found = grid(["baseline", "dgl"], text)
-    assert paths(found, "sampler.pick", "sampler.frontier") == [
+    expanded = grid(["baseline", "dgl"], text)
+    assert paths(expanded, "sampler.pick", "sampler.frontier") == [
         ("baseline", "floyd", "new"), ("dgl", "default", "new"),
         ("baseline", "reservoir", "new"), ("dgl", "reservoir", "new"),
     ]  # fmt: skip
-    dgl = [c.id for c in found.cells if c.system == "dgl"]
-    assert set(found.unsupported) == set(dgl)
-    assert "no frontier 'new'" in found.unsupported[dgl[0]]
-    assert "no pick 'reservoir'" in found.unsupported[dgl[1]]
+    dgl = [c.id for c in expanded.cells if c.system == "dgl"]
+    assert set(expanded.unsupported) == set(dgl)
+    assert "no frontier 'new'" in expanded.unsupported[dgl[0]]
+    assert "no pick 'reservoir'" in expanded.unsupported[dgl[1]]
 
 
 def test_constraints_by_path(grid):
@@ -148,7 +148,7 @@ def test_constraints_by_path(grid):
     ]  # fmt: skip
 
 
-def test_without_fanouts_rows_of_the_seeds_are_gathered(grid):
+def test_empty_fanouts_gather_rows_of_seeds(grid):
     text = "fanouts = [[], [5]]\nuntil = ['memory_io']\n"
     gathers, samples = grid(["baseline"], text).cells
     assert (gathers.fanouts, gathers.gathers, samples.gathers) == ((), True, False)
@@ -159,7 +159,7 @@ def test_without_fanouts_rows_of_the_seeds_are_gathered(grid):
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
-def test_without_compute_the_model_tells_nothing_apart(grid, until):
+def test_model_is_ignored_without_compute(grid, until):
     text = f"until = ['{until}']\nmodel = ['gcn', 'graphsage']\nhidden = [8, 16]\n"
     (cell,) = grid(["baseline"], text + "learning_rate = [0.1, 0.2]\n").cells
     assert (cell.model, cell.hidden, cell.learning_rate) == ("", 0, 0.0)
@@ -167,7 +167,7 @@ def test_without_compute_the_model_tells_nothing_apart(grid, until):
     assert len(grid(["baseline"], text.replace(until, "compute")).cells) == 4
 
 
-def test_heads_that_cannot_share_the_hidden_columns(grid):
+def test_hidden_must_be_a_multiple_of_the_heads(grid):
     text = "model = ['{}']\nhidden = [20]\n"
     with pytest.raises(UsageError, match="hidden=20 columns; give a multiple of 8"):
         grid(["baseline"], text.format("gat"))
@@ -175,7 +175,7 @@ def test_heads_that_cannot_share_the_hidden_columns(grid):
     assert len(grid(["baseline"], text.format("gat") + "until = ['sample']\n").cells) == 1
 
 
-def test_the_same_work_of_two_experiments_is_one_id(grid):
+def test_equal_cells_of_two_experiments_have_one_id(grid):
     one = grid(["baseline"], TRAIN)
     other = grid(["baseline"], TRAIN, {"name": "other", "title": "another"})
     assert other.cells[0].experiment == "other"
@@ -194,73 +194,76 @@ def test_the_same_work_of_two_experiments_is_one_id(grid):
         ("", "no value for the axis 'model'"),
     ],
 )
-def test_mistakes_are_named(grid, text, words):
+def test_invalid_axes_are_refused(grid, text, words):
     with pytest.raises(UsageError, match=words):
         grid(["baseline"], text)
 
 
-def test_a_whole_learning_rate_is_the_same_cell(grid):
+def test_integer_learning_rate_is_the_same_cell(grid):
     cells = [grid(["baseline"], TRAIN + f"learning_rate = [{r}]\n").cells for r in ("1", "1.0")]
     assert cells[0] == cells[1] and len(cells[0]) == 1
 
 
-def test_cells_of_another_environment_stand_for_the_same_combinations(tmp_path):
+def test_other_environment_has_the_same_combinations(tmp_path):
     path = tmp_path / "mine.toml"
     text = "'baseline.sampler' = ['hop-by-hop', 'fastsample']\n"
     path.write_text(HEAD.format(["baseline", "fastsample"]) + TRAIN + text)
     definition = ex.resolve(ex.load(str(path)), "", None)
-    here, there = (expand(definition, resolve, env) for env in ("", "old"))
-    assert len(here.asked) == len(there.asked) == 4 > len(here.cells) == 2
-    assert [c.env for c in there.cells] == ["old", "old"]
-    known = {c.id: c.recipe for c in [*here.cells, *there.cells]}
-    for one, other in zip(here.asked, there.asked, strict=True):
+    own, other_env = (expand(definition, resolve, env) for env in ("", "old"))
+    assert len(own.asked) == len(other_env.asked) == 4 > len(own.cells) == 2
+    assert [c.env for c in other_env.cells] == ["old", "old"]
+    known = {c.id: c.recipe for c in [*own.cells, *other_env.cells]}
+    for one, other in zip(own.asked, other_env.asked, strict=True):
         assert one != other and known[one] == known[other]
 
 
-def test_all_neighbours_are_for_picks_without_replacement(grid):
+def test_all_neighbours_need_a_pick_without_replacement(grid):
     text = SAMPLE + "fanouts = [[10, -1]]\n'baseline.sampler.pick' = ['floyd', 'random_walk']\n"
-    found = grid("['baseline', 'dgl']", text)
+    expanded = grid("['baseline', 'dgl']", text)
     walks, *able = sorted(
-        found.cells, key=lambda c: flat(c.recipe)["sampler.pick"] != "random_walk"
+        expanded.cells, key=lambda c: flat(c.recipe)["sampler.pick"] != "random_walk"
     )
-    assert {c.fanouts for c in found.cells} == {(10, -1)}
+    assert {c.fanouts for c in expanded.cells} == {(10, -1)}
     assert {flat(c.recipe)["sampler.pick"] for c in able} == {"floyd", "dgl"}
-    assert list(found.unsupported) == [walks.id]
-    assert found.unsupported[walks.id].startswith(
+    assert list(expanded.unsupported) == [walks.id]
+    assert expanded.unsupported[walks.id].startswith(
         "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once; choose "
     )
 
 
-def test_a_model_that_an_aggregation_cannot_do_is_told_in_the_plan(grid):
+def test_model_that_an_aggregation_lacks_is_unsupported(grid):
     text = (
         "model = ['gcn', 'gat']\nhidden = [8]\n"
         "'baseline.aggregate' = ['csr', 'scatter', 'spmm', 'gnnadvisor']\n"
     )
-    found = grid(["baseline"], text)
-    told = {
-        (c.model, c.recipe["aggregate"]["name"]): found.unsupported.get(c.id, "")
-        for c in found.cells
+    expanded = grid(["baseline"], text)
+    reasons = {
+        (c.model, c.recipe["aggregate"]["name"]): expanded.unsupported.get(c.id, "")
+        for c in expanded.cells
     }
-    assert {k for k, reason in told.items() if reason} == {("gat", "spmm"), ("gat", "gnnadvisor")}
-    assert told["gat", "spmm"] == (
+    assert {k for k, reason in reasons.items() if reason} == {
+        ("gat", "spmm"),
+        ("gat", "gnnadvisor"),
+    }
+    assert reasons["gat", "spmm"] == (
         "model 'gat' weighs edges by attention, which aggregate 'spmm' does not; use"
         " aggregate=csr or scatter"
     )
 
 
-def test_visits_that_an_aggregation_cannot_weigh_by_are_told_in_the_plan(grid):
+def test_visit_counts_that_an_aggregation_lacks_are_unsupported(grid):
     text = (
         "model = ['pinsage', 'gcn']\n'baseline.aggregate' = ['spmm', 'gnnadvisor']\n"
         "'baseline.sampler.pick' = ['floyd', 'random_walk']\n"
     )
-    found = grid(["baseline"], text)
-    (cell,) = (c for c in found.cells if c.id in found.unsupported)
+    expanded = grid(["baseline"], text)
+    (cell,) = (c for c in expanded.cells if c.id in expanded.unsupported)
     assert (cell.model, cell.recipe["aggregate"]["name"]) == ("pinsage", "gnnadvisor")
-    assert "visits of random walks" in found.unsupported[cell.id]
+    assert "visits of random walks" in expanded.unsupported[cell.id]
 
 
 @pytest.mark.parametrize("stage", registry.known(registry.AGGREGATE))
-def test_aggregations_lack_what_their_layers_refuse(stage):
+def test_lacks_of_aggregations_agree_with_their_layers(stage):
     spec = find_stage(registry.AGGREGATE, stage)()
     if spec.missing("cpu") or "cpu" not in spec.devices:
         pytest.skip(f"{stage} is not here")

@@ -1,4 +1,4 @@
-"""Options of the command line that lead through stages: taken, or told how to get there."""
+"""Command-line options of nested stages: accepted, or refused with a hint."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def settings(*options, experiment="breakdown"):
     return as_definition(over, ex.load(experiment), known_paths)["systems"]["baseline"]
 
 
-def test_a_path_leads_through_stages_in_whatever_order_it_is_typed():
+def test_nested_options_may_be_in_any_order():
     ratio = "baseline.features.table.ratio=0.2"
     for options in ((MATCH, CACHE, ratio), (ratio, CACHE, MATCH)):
         assert settings(*options) == {
@@ -29,7 +29,7 @@ def test_a_path_leads_through_stages_in_whatever_order_it_is_typed():
 
 
 @pytest.mark.parametrize("option", ["features.window=4", "features.table.ratio=0.3"])
-def test_a_path_of_one_of_the_stages_that_vary_is_taken(option):
+def test_option_of_one_of_several_stages_is_accepted(option):
     """match-degree has an axis of host, match and window."""
     path, _, value = option.partition("=")
     options = [f"baseline.{option}", *([CACHE] if "table." in option else [])]
@@ -48,20 +48,20 @@ def test_a_path_of_one_of_the_stages_that_vary_is_taken(option):
         ),
     ],
 )
-def test_a_path_that_is_not_there_says_how_to_get_to_it(options, words):
+def test_option_of_an_unselected_stage_names_that_stage(options, words):
     with pytest.raises(UsageError, match=words):
         settings(*options)
 
 
 @pytest.mark.parametrize("value", ["cach", "window", "gpu"])
-def test_a_stage_that_cannot_be_below_is_named(value):
+def test_invalid_nested_stage_is_refused(value):
     words = rf"features 'match'\.table cannot be {value}; it is default, host, uva or cache"
     with pytest.raises(UsageError, match=words):
         settings(MATCH, f"baseline.features.table={value}", "baseline.features.table.ratio=1")
 
 
 @pytest.mark.parametrize("text", ["-2/3", "0/3", "5/-7", "[[5, -3]]"])
-def test_what_is_no_fanout_is_told_by_what_one_is(text):
+def test_invalid_fanouts_are_refused(text):
     base = ex.load("breakdown")
     over = as_definition(Overrides(options=(f"fanouts={text}",)), base, known_paths)
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_what_is_no_fanout_is_told_by_what_one_is(text):
         ("10/5,15/10/5", [[10, 5], [15, 10, 5]]),
     ],
 )  # fmt: skip
-def test_fanouts_as_people_write_them(text, values):
+def test_short_forms_of_fanouts(text, values):
     assert overrides._axis_values("fanouts", int(text) if text.isdigit() else text) == values
 
 
@@ -106,36 +106,36 @@ def test_fanouts_as_people_write_them(text, values):
         ("gnnlab.features.rati=0.1", r"did you mean 'features\.ratio'\?$"),
     ],
 )
-def test_the_setting_that_is_meant_is_named_where_it_is(option, words):
+def test_misspelled_setting_suggests_the_nearest_one(option, words):
     over = Overrides(systems=("fastgl", "gnnlab"), options=(option,))
     with pytest.raises(UsageError, match=words):
         as_definition(over, ex.load("breakdown"), known_paths)
 
 
-def test_names_are_taken_in_any_case():
+def test_names_ignore_case():
     base = ex.load("Breakdown")
     assert base.name == "breakdown" and ex.is_one("SAMPLING")
     typed = Overrides(profile="SMOKE", systems=("FastGL", "GNNLab"), models=("Gcn",))
     over = spelled(typed, base, ["fastgl", "gnnlab"])
     assert over == Overrides(profile="smoke", systems=("fastgl", "gnnlab"), models=("gcn",))
     options = ("FASTGL.features=host", "reference=GNNLab sampler.pick=floyd", "model=[GCN,Gat]")
-    found = as_definition(Overrides(systems=over.systems, options=options), base, known_paths)
-    assert found["systems"] == {"fastgl": {"features": "host"}}
-    assert found["reference"] == "gnnlab sampler.pick=floyd"
-    assert found["axes"]["model"] == ["gcn", "gat"]
+    definition = as_definition(Overrides(systems=over.systems, options=options), base, known_paths)
+    assert definition["systems"] == {"fastgl": {"features": "host"}}
+    assert definition["reference"] == "gnnlab sampler.pick=floyd"
+    assert definition["axes"]["model"] == ["gcn", "gat"]
     assert as_definition(Overrides(options=("system=DGL",)), base, known_paths)["axes"] == {
         "system": ["dgl"]
     }
 
 
-def test_a_name_that_is_known_as_typed_means_itself():
+def test_exact_name_is_preferred():
     assert names.known_spelling("B", ["b", "B"]) == "B"
-    assert names.known_spelling("bB", ["Bb", "BB"]) == "bB"  # two are alike: neither is chosen
+    assert names.known_spelling("bB", ["Bb", "BB"]) == "bB"  # ambiguous: neither is chosen
     assert names.known_spelling("x", []) == "x"
 
 
 @pytest.mark.parametrize(
-    ("option", "found"),
+    ("option", "expected"),
     [
         ("device=CPU", {"axes": {"device": ["cpu"]}}),
         ("pick=[FLOYD, Weighted_Alias]", {"axes": {"pick": ["floyd", "weighted_alias"]}}),
@@ -148,20 +148,20 @@ def test_a_name_that_is_known_as_typed_means_itself():
         ("seed=1", {"axes": {"seed": [1]}}),
     ],
 )
-def test_words_of_settings_are_taken_in_any_case(option, found):
+def test_values_of_settings_ignore_case(option, expected):
     over = Overrides(systems=("baseline",), options=(option,))
-    made = as_definition(over, ex.load("breakdown"), known_paths)
-    made["axes"].pop("system")
-    assert {k: v for k, v in made.items() if v} == found
+    definition = as_definition(over, ex.load("breakdown"), known_paths)
+    definition["axes"].pop("system")
+    assert {k: v for k, v in definition.items() if v} == expected
 
 
-def test_device_and_pick_are_taken_in_any_case():
+def test_device_and_pick_ignore_case():
     over = spelled(Overrides(device="CUDA", pick="Reservoir"), ex.load("breakdown"), ())
     assert (over.device, over.pick) == ("cuda", "reservoir")
 
 
 @pytest.mark.parametrize("text", ["3\nhidden = 4", "3 # all", "3, 4", "3]\nx = [4", "3,"])
-def test_nothing_may_follow_a_value(text):
+def test_value_with_trailing_text_is_a_string(text):
     assert overrides.parse_value(text) == text
 
 
@@ -176,13 +176,13 @@ def test_nothing_may_follow_a_value(text):
         ("[" * 16 + "]" * 16, eval("[" * 16 + "]" * 16)),
     ],
 )
-def test_a_value_is_toml_or_its_text(text, value):
+def test_value_is_toml_or_text(text, value):
     assert overrides.parse_value(text) == value
 
 
 @pytest.mark.parametrize(
     ("text", "words"), [("[" * 17, "more than 16 lists"), ("9" * 5000, "too long a number")]
 )
-def test_values_without_bounds_are_refused(text, words):
+def test_too_large_values_are_refused(text, words):
     with pytest.raises(UsageError, match=words):
         overrides.parse_value(text)

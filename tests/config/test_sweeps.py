@@ -1,4 +1,4 @@
-"""One axis at a time around a centre, and the definitions that are told by it or beside it."""
+"""Sweeps of one axis around a centre, and shipped definitions with sweeps."""
 
 import pytest
 from definitions import SMALL, load, resolve, write
@@ -14,15 +14,15 @@ SWEPT = (
 )
 
 
-def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
-    found = load(tmp_path, SWEPT)
-    grid = expand(found, resolve)
+def test_sweeps_vary_one_axis_around_the_centre(tmp_path):
+    experiment = load(tmp_path, SWEPT)
+    grid = expand(experiment, resolve)
     assert [(c.system, c.dataset, c.batch_size) for c in grid.cells] == [
         ("a", "d", 8), ("b", "d", 8),
         ("a", "d", 4), ("b", "d", 4), ("a", "d", 16), ("b", "d", 16),
         ("a", "e", 2), ("b", "e", 2), ("a", "f", 1), ("b", "f", 1),
     ]  # fmt: skip
-    assert len(grid.asked) == 2 + 6 + 4  # the centre is a point of the first
+    assert len(grid.asked) == 2 + 6 + 4  # the centre is also a point of the first sweep
     ids = [c.id for c in grid.cells]
     assert grid.sweeps == {
         "batch": [
@@ -35,38 +35,38 @@ def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
             {"values": {"dataset": "f", "batch_size": 1}, "cells": ids[8:]},
         ],
     }
-    assert found.axis("batch_size") == [8, 4, 16, 2, 1]
-    again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), "again.toml")))
-    assert (again, again.hash) == (found, found.hash)
+    assert experiment.axis("batch_size") == [8, 4, 16, 2, 1]
+    reloaded = ex.resolve(ex.load(write(tmp_path, experiment.to_toml(), "again.toml")))
+    assert (reloaded, reloaded.hash) == (experiment, experiment.hash)
 
 
-def test_a_profile_has_sweeps_of_its_own_and_an_option_moves_the_centre(tmp_path):
+def test_profile_has_sweeps_and_an_option_moves_the_centre(tmp_path):
     text = SMALL + "batch_size = [8]\n[profiles.p]\nsweeps.depth.fanouts = [[5], [5, 5]]\n"
     text += "sweeps.sampler.'a.sampler.ratio' = [0.1, 0.2]\n"
-    found = load(tmp_path, text, "p", {"axes": {"batch_size": [64]}})
-    cells = expand(found, resolve).cells
+    experiment = load(tmp_path, text, "p", {"axes": {"batch_size": [64]}})
+    cells = expand(experiment, resolve).cells
     assert {c.batch_size for c in cells} == {64}
     assert [c.fanouts for c in cells if c.system == "b"] == [(15, 10, 5), (5,), (5, 5)]
     ratios = [c.recipe.get("sampler.ratio") for c in cells if c.system == "a"]
     assert ratios == [None, None, None, 0.1, 0.2]
-    assert found.paths() == ["a.sampler.ratio"]
+    assert experiment.paths() == ["a.sampler.ratio"]
     assert load(tmp_path, text).sweeps == {}
 
 
-def test_a_sweep_of_a_name_replaces_the_one_of_that_name(tmp_path):
-    """Its axes move together: half of another's lists beside its own would have other lengths."""
+def test_sweep_replaces_one_of_the_same_name(tmp_path):
+    """Axes of a sweep vary together, so a merge would have lists of different lengths."""
     text = SMALL + "batch_size = [8]\nfanouts = [[15, 10]]\n"
     text += "[sweeps.size]\nbatch_size = [2, 4]\n"
     text += "[profiles.p.sweeps.size]\nfanouts = [[5], [4], [3]]\n"
     assert load(tmp_path, text, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
     write(tmp_path, text, "base.toml")
-    heir = "schema_version = 2\nextends = 'base'\n[sweeps.size]\nthreads = [1, 2, 3, 4]\n"
-    found = ex.load(write(tmp_path, heir, "heir.toml"))
-    assert ex.resolve(found).sweeps == {"size": {"threads": [1, 2, 3, 4]}}
-    assert ex.resolve(found, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
+    extending = "schema_version = 2\nextends = 'base'\n[sweeps.size]\nthreads = [1, 2, 3, 4]\n"
+    experiment = ex.load(write(tmp_path, extending, "heir.toml"))
+    assert ex.resolve(experiment).sweeps == {"size": {"threads": [1, 2, 3, 4]}}
+    assert ex.resolve(experiment, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
 
 
-def test_several_gpus_are_an_axis_and_refused(tmp_path):
+def test_several_gpus_are_unsupported(tmp_path):
     grid = expand(load(tmp_path, SMALL + "gpus = [1, 2]\n"), resolve)
     one, two = ([c for c in grid.cells if c.gpus == n] for n in (1, 2))
     assert [grid.unsupported.get(c.id, "") for c in one] == ["", ""]
@@ -76,21 +76,21 @@ def test_several_gpus_are_an_axis_and_refused(tmp_path):
     assert [c.id for c in one] == [c.id for c in plain]
 
 
-AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "threads"]
+SWEEPS = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "threads"]
 
 
 @pytest.mark.parametrize(
     ("profile", "systems", "points"), [("smoke", 2, 7), ("laptop", 3, 15), ("gpu", 4, 17)]
 )
-def test_the_scalability_definition(profile, systems, points):
-    """Every sweep holds the centre, so that it is on every line, and no other axis moves."""
+def test_scalability_definition(profile, systems, points):
+    """Every sweep contains the centre, and varies only its own axes."""
     resolved = ex.resolve(ex.load("scalability"), profile)
     grid = expand(resolved, resolve)
-    assert len(grid.cells) == systems * points and list(grid.sweeps) == AROUND
+    assert len(grid.cells) == systems * points and list(grid.sweeps) == SWEEPS
     centre = grid.asked[:systems]
-    for name, told in grid.sweeps.items():
-        assert centre in [point["cells"] for point in told], name
-        assert len({tuple(point["values"]) for point in told}) == 1
+    for name, sweep in grid.sweeps.items():
+        assert centre in [point["cells"] for point in sweep], name
+        assert len({tuple(point["values"]) for point in sweep}) == 1
     if profile in ("laptop", "gpu"):
         assert resolved.sweeps["batch_size"] == {"batch_size": [8, 64, 512, 4000, 16000]}
 
@@ -98,10 +98,10 @@ def test_the_scalability_definition(profile, systems, points):
 @pytest.mark.parametrize(
     ("profile", "swept"), [("ranks", ["fastsample"]), ("ranks-gpus", ["best", "fastgl"])]
 )
-def test_strong_scaling_of_the_definition_is_a_sweep_of_ranks_alone(profile, swept):
+def test_strong_scaling_sweeps_ranks_only(profile, swept):
     grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
-    told = [point["values"] for point in grid.sweeps["ranks"]]
-    assert told == [{f"{system}.schedule.ranks": n for system in swept} for n in (1, 2, 4)]
+    values = [point["values"] for point in grid.sweeps["ranks"]]
+    assert values == [{f"{system}.schedule.ranks": n for system in swept} for n in (1, 2, 4)]
     assert not grid.unsupported
 
 
@@ -109,12 +109,10 @@ def test_strong_scaling_of_the_definition_is_a_sweep_of_ranks_alone(profile, swe
     ("profile", "swept", "seeds"),
     [("ranks", ["fastsample"], 512), ("weak-gpus", ["best", "fastgl"], 8000)],
 )
-def test_weak_scaling_of_the_definition_stands_beside_one_process_of_the_same_batch(
-    profile, swept, seeds
-):
+def test_weak_scaling_has_one_process_of_each_batch_size(profile, swept, seeds):
     grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
-    told = [point["values"] for point in grid.sweeps["weak_scaling"]]
-    assert told == [
+    values = [point["values"] for point in grid.sweeps["weak_scaling"]]
+    assert values == [
         {**{f"{system}.schedule.ranks": n for system in swept}, "batch_size": n * seeds}
         for n in (1, 2, 4)
     ]
@@ -130,7 +128,7 @@ def test_weak_scaling_of_the_definition_stands_beside_one_process_of_the_same_ba
 
 
 @pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 16), ("gpu", 38)])
-def test_the_memory_definition(profile, cells):
+def test_memory_definition(profile, cells):
     resolved = ex.resolve(ex.load("memory"), profile)
     assert resolved.measure.memory
     assert len(expand(resolved, resolve).cells) == cells

@@ -1,4 +1,4 @@
-"""A cell: what its id holds and what it does not."""
+"""Cells and what their ids depend on."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ RECIPE = find("baseline").definition.resolved("cpu").plain()
 CELL = Cell("first", "baseline", "d", "gcn", recipe=RECIPE)
 
 
-def test_words_and_phases():
+def test_phases_of_until():
     assert PHASES == ("sample", "memory_io", "compute")
     assert [Until.of(word).word for word in PHASES] == list(PHASES)
     assert phases("sample") == ("sample",) and phases("compute") == PHASES
@@ -22,16 +22,16 @@ def test_words_and_phases():
     assert replace(CELL, until="sample").goes_until < Until.MEMORY_IO
 
 
-def test_the_id_is_of_the_work_and_not_of_who_asks():
+def test_id_does_not_depend_on_the_experiment():
     assert CELL.id == replace(CELL, experiment="second").id
     assert len(CELL.id) == 12 and int(CELL.id, 16) >= 0
 
 
-def test_equal_recipes_under_two_names_are_one():
+def test_id_does_not_depend_on_the_name_of_a_recipe():
     assert CELL.id == replace(CELL, system="mine").id
 
 
-def test_a_system_with_its_own_loop_is_its_name():
+def test_id_of_a_custom_system_depends_on_its_name():
     own = replace(CELL, composed=False, recipe={})
     assert own.id != replace(own, system="mine").id
     assert own.id != replace(CELL, recipe={}).id
@@ -48,21 +48,21 @@ def test_a_system_with_its_own_loop_is_its_name():
     ],
     ids=str,
 )  # fmt: skip
-def test_everything_else_is_in_the_id(change):
+def test_id_depends_on_all_other_fields(change):
     assert replace(CELL, **change).id != CELL.id
 
 
-def test_keys_in_any_order_are_one_recipe():
+def test_id_does_not_depend_on_the_order_of_keys():
     other = {k: dict(reversed(v.items())) if isinstance(v, dict) else v for k, v in RECIPE.items()}
     assert replace(CELL, recipe=dict(reversed(other.items()))).id == CELL.id
 
 
-def test_plain_values_and_back():
+def test_json_round_trip_of_a_cell():
     assert Cell.from_json(asdict(CELL)) == CELL
     assert Cell.from_json({**asdict(CELL), "fanouts": [15, 10, 5]}) == CELL
 
 
-def test_paths_of_a_recipe():
+def test_flat_paths_of_a_recipe():
     assert flat({"sampler": {"name": "x", "pick": "floyd", "a": 3}, "dtype": "float32"}) == {
         "sampler": "x", "sampler.pick": "floyd", "sampler.a": 3, "dtype": "float32",
     }  # fmt: skip
@@ -93,22 +93,22 @@ SAME = [
 
 @pytest.mark.parametrize("until", list(Until))
 @pytest.mark.parametrize(("one", "given", "other", "others"), SAME)
-def test_a_default_that_is_given_is_the_same_cell(one, given, other, others, until):
-    found = [find(name).resolved(g, "cpu", until) for name, g in ((one, given), (other, others))]
-    assert found[0] == found[1]
+def test_explicit_default_is_the_same_cell(one, given, other, others, until):
+    resolved = [find(name).resolved(g, "cpu", until) for name, g in ((one, given), (other, others))]
+    assert resolved[0] == resolved[1]
     ids = {
         Cell("e", name, "d", "gcn", until.word, recipe=f.recipe).id
-        for name, f in zip((one, other), found, strict=True)
+        for name, f in zip((one, other), resolved, strict=True)
     }
     assert len(ids) == 1
 
 
-def test_stages_that_an_epoch_does_not_reach_do_not_tell_cells_apart():
-    """DGL's layers around our sampler are our sampler where nothing is computed."""
-    given = {"aggregate": "dgl", "features": "dgl"}
+def test_id_does_not_depend_on_unreached_stages():
+    """Without compute, a baseline with DGL's layers equals the baseline."""
+    settings = {"aggregate": "dgl", "features": "dgl"}
     baseline = find("baseline")
     sample, load, train = Until
-    assert baseline.resolved(given, "cpu", sample) == baseline.resolved({}, "cpu", sample)
+    assert baseline.resolved(settings, "cpu", sample) == baseline.resolved({}, "cpu", sample)
     only_layers = {"aggregate": "dgl"}
     assert baseline.resolved(only_layers, "cpu", load) == baseline.resolved({}, "cpu", load)
     assert baseline.resolved(only_layers, "cpu", train) != baseline.resolved({}, "cpu", train)
@@ -116,16 +116,16 @@ def test_stages_that_an_epoch_does_not_reach_do_not_tell_cells_apart():
         find("wholegraph").definition.resolved("cuda", train)
 
 
-def test_another_environment_is_another_cell_and_the_run_s_own_is_as_ever():
-    """Ids of runs from before there were environments stand."""
-    here = Cell("e", "dgl", "d", "gcn", recipe={"sampler": {"name": "dgl"}})
-    there = replace(here, env="old")
-    assert here.id != there.id != replace(here, env="new").id
+def test_id_depends_on_another_environment():
+    """Ids of the run's own environment are those of earlier versions."""
+    own = Cell("e", "dgl", "d", "gcn", recipe={"sampler": {"name": "dgl"}})
+    other_env = replace(own, env="old")
+    assert own.id != other_env.id != replace(own, env="new").id
     later = ("experiment", "system", "env", "evaluate", "gpus", "jitter")
-    values = {k: v for k, v in asdict(here).items() if k not in later}
+    values = {k: v for k, v in asdict(own).items() if k not in later}
     text = json.dumps(values, sort_keys=True, default=list)
-    assert here.id == hashlib.sha256(text.encode()).hexdigest()[:12]
-    assert replace(here, evaluate="all").id not in (here.id, replace(here, evaluate="sampled").id)
-    assert replace(here, gpus=2).id != here.id
-    assert (here.who, there.who) == ("dgl", "dgl env=old")
-    assert Cell.from_json(asdict(there)) == there
+    assert own.id == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert replace(own, evaluate="all").id not in (own.id, replace(own, evaluate="sampled").id)
+    assert replace(own, gpus=2).id != own.id
+    assert (own.who, other_env.who) == ("dgl", "dgl env=old")
+    assert Cell.from_json(asdict(other_env)) == other_env

@@ -1,4 +1,4 @@
-"""A rank's line on the board: what it does, when it got on, whether it waits."""
+"""The heartbeat of ranks: state, time of the last progress, and waiting."""
 
 import os
 import time
@@ -9,7 +9,7 @@ from gnnbench.measure.timeline import Timeline
 
 
 class Device:
-    """A clock whose marks are passed as a device would pass them."""
+    """A clock whose marks are passed as by a device."""
 
     lane = "stream"
 
@@ -30,47 +30,47 @@ def spans(timeline, number):
             pass
 
 
-def held():
-    """How often this process has boards' memory open, and mapped."""
+def open_boards():
+    """Number of open and of mapped boards of this process."""
     links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
     return sum(NAME in link for link in links), Path("/proc/self/maps").read_text().count(NAME)
 
 
-def test_two_processes_see_one_board_which_is_gone_with_them():
-    before = held()
+def test_board_is_shared_and_freed():
+    before = open_boards()
     board = Board(3)
     other = Board(3, os.dup(board.descriptor))
     Pulse(other, 2).now(WORKS)
     assert (board.does(2), board.does(1)) == (WORKS, RESTS)
     assert board.moved(2) > 0 == board.moved(1)
-    assert held() > before
+    assert open_boards() > before
     for one in (board, other):
         one.close()
-        Pulse(one, 1).now(RUNS)  # nobody sees it
+        Pulse(one, 1).now(RUNS)  # has no effect
         assert one.does(1) == RESTS
-    assert held() == before
+    assert open_boards() == before
 
 
-def test_spans_of_the_host_are_seen_once():
+def test_host_spans_are_progress_once():
     board = Board(1)
     pulse, timeline = Pulse(board, 0), Timeline.on("cpu")
     timeline.start()
     pulse.now(RUNS, timeline)
-    at = board.moved(0)
+    moved_at = board.moved(0)
     pulse.beat()
-    assert board.moved(0) == at
+    assert board.moved(0) == moved_at
     spans(timeline, 3)
     pulse.beat()
-    assert (first := board.moved(0)) > at
+    assert (first := board.moved(0)) > moved_at
     pulse.beat()
     assert board.moved(0) == first
-    timeline.start()  # another epoch has fewer at first
+    timeline.start()  # the next epoch starts with fewer spans
     spans(timeline, 1)
     pulse.beat()
     assert board.moved(0) > first
 
 
-def test_work_that_waits_on_a_device_is_getting_on_long_after_the_host_began_it():
+def test_device_progress_is_progress():
     board, device = Board(1), Device()
     pulse, timeline = Pulse(board, 0), Timeline(device)
     pulse.now(RUNS, timeline)
@@ -81,13 +81,13 @@ def test_work_that_waits_on_a_device_is_getting_on_long_after_the_host_began_it(
         was = timeline.passed(0)
         pulse.beat()
         assert was == device.done // 2 == timeline.passed(was)
-        assert (board.moved(0) > moved) == (device.done != 3)  # half of a span is none
+        assert (board.moved(0) > moved) == (device.done != 3)  # half of a span is no progress
         moved = board.moved(0)
     pulse.beat()
     assert board.moved(0) == moved
 
 
-def test_who_waits_owes_nothing_and_its_time_begins_anew():
+def test_waiting_resets_the_time_of_progress():
     board = Board(1)
     pulse = Pulse(board, 0)
     pulse.now(RUNS)

@@ -1,4 +1,4 @@
-"""One option: what is legal, and how it is said."""
+"""Options: legal values, and messages for illegal ones."""
 
 import pytest
 
@@ -18,11 +18,11 @@ ONE = Option("dtype", "float32", "only one", ("float32",))
         (Option("any", 1, "anything"), [1, {"a": None}]),
     ],
 )  # fmt: skip
-def test_legal_values_come_back_as_they_are(option, value):
+def test_legal_values_are_unchanged(option, value):
     assert option.check("x", value) is value
 
 
-def test_an_interval_may_have_words_beside_its_numbers():
+def test_interval_may_have_additional_words():
     size = Option("size", 0.5, "how much", Interval(0, 1, ("auto",)))
     assert (size.check("x", "auto"), size.check("x", 1)) == ("auto", 1.0)
     with pytest.raises(UsageError, match=r"cannot be all; it is a number from 0 to 1 or auto"):
@@ -45,22 +45,22 @@ def test_an_interval_may_have_words_beside_its_numbers():
         (ONE, "float16", "it is float32$"),
     ],
 )
-def test_illegal_values_are_told_with_the_legal_ones(option, value, words):
+def test_illegal_values_are_refused_with_the_legal_ones(option, value, words):
     with pytest.raises(UsageError, match=words):
         option.check("x", value)
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.25])
-def test_a_number_of_an_interval_is_a_float(value):
-    found = Option("ratio", 0.1, "", Interval(0, 1)).check("x", value)
-    assert found == value and type(found) is float
+def test_number_of_an_interval_is_a_float(value):
+    checked = Option("ratio", 0.1, "", Interval(0, 1)).check("x", value)
+    assert checked == value and type(checked) is float
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "0.5", True])
-def test_what_is_outside_an_interval_is_told_with_its_ends(value):
+def test_value_outside_an_interval_is_refused_with_its_bounds(value):
     with pytest.raises(UsageError, match=r"x\.ratio cannot be .*; it is a number from 0 to 1"):
         Option("ratio", 0.1, "", Interval(0, 1)).check("x", value)
 
 
-def test_no_choices_is_anything():
+def test_option_without_choices_accepts_anything():
     assert Option("any", 1, "").legal == "anything"

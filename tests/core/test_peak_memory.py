@@ -1,4 +1,4 @@
-"""A GPU's peak of memory, by an allocator that is told what to hold: it is the stages' alone."""
+"""Peak GPU memory of the stages, with a fake allocator."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -19,20 +19,20 @@ from gnnbench.systems.runtime.worker_rank import WorkerRank
 
 
 class Allocator:
-    """As torch's statistics of a GPU are."""
+    """Fakes torch's memory statistics of a GPU."""
 
     def __init__(self, monkeypatch):
-        self.held = self.most = 0
+        self.allocated = self.most = 0
         monkeypatch.setattr(torch.cuda, "init", lambda: None)
         monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", self.reset)
         monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: self.most)
 
     def reset(self, device):
-        self.most = self.held
+        self.most = self.allocated
 
     def take(self, size):
-        self.held += size
-        self.most = max(self.most, self.held)
+        self.allocated += size
+        self.most = max(self.most, self.allocated)
 
     def use(self, size):
         self.take(size)
@@ -44,9 +44,9 @@ def allocator(monkeypatch):
     return Allocator(monkeypatch)
 
 
-def test_what_is_taken_apart_is_no_peak(allocator):
+def test_memory_of_excluded_work_is_no_peak(allocator):
     peak = Peak()
-    allocator.use(99)  # of others, before
+    allocator.use(99)  # before the measurement
     peak.begin(torch.device("cuda:0"))
     allocator.take(10)
     allocator.use(5)
@@ -66,7 +66,7 @@ def test_what_is_taken_apart_is_no_peak(allocator):
     assert peak.most == 30
 
 
-def test_a_cpu_has_no_such_peak(allocator):
+def test_cpu_has_no_gpu_peak(allocator):
     peak = Peak()
     peak.begin(torch.device("cpu"))
     allocator.use(100)
@@ -75,8 +75,8 @@ def test_a_cpu_has_no_such_peak(allocator):
     assert peak.most == 0
 
 
-def test_ranks_tell_the_peak_of_all_their_epochs_and_of_no_look(allocator):
-    """Rank 0 and the others alike, whatever was looked at between the epochs."""
+def test_process_bytes_exclude_checks_between_epochs(allocator):
+    """For rank 0 and other ranks alike."""
     job = Job(Cell("e", "s", "t", "", device="cuda:0"), None, Counts())
     job.peak.begin(job.device)
     stages = Stages(SimpleNamespace(job=job), SimpleNamespace(bytes_apart=7), None, print)
@@ -90,10 +90,10 @@ def test_ranks_tell_the_peak_of_all_their_epochs_and_of_no_look(allocator):
 
 
 @pytest.fixture
-def follower(small_graph, monkeypatch):
-    """One of which the epochs, audits and comparisons tell how deep they are in work apart."""
+def worker_rank(small_graph, monkeypatch):
+    """A rank, and the nesting of excluded work in its epochs, audits and comparisons."""
     system = compose.make(small_graph, until="sample")
-    depth, seen = [0], {}
+    depth, depths = [0], {}
 
     @contextmanager
     def apart():
@@ -101,29 +101,31 @@ def follower(small_graph, monkeypatch):
         yield
         depth[0] -= 1
 
-    def note(what, answer):
-        def noted(*_):
-            seen.setdefault(what, []).append(depth[0])
+    def recorder(what, answer):
+        def recorded(*_):
+            depths.setdefault(what, []).append(depth[0])
             return answer
 
-        return noted
+        return recorded
 
     monkeypatch.setattr(system.job.peak, "apart", apart)
     run = system.run_epoch
-    monkeypatch.setattr(system, "run_epoch", lambda *a: (note("epoch", None)(), run(*a)))
-    found = WorkerRank.__new__(WorkerRank)
-    found._system, found._fault, found._seen = system, "", []
-    found._pulse = Pulse.alone()
-    held = SimpleNamespace(compare=note("compare", ""))
-    found._rank_schedule = SimpleNamespace(partition=held, results=note("audited", "told"), rank=1)
-    return found, seen
+    monkeypatch.setattr(system, "run_epoch", lambda *a: (recorder("epoch", None)(), run(*a)))
+    rank = WorkerRank.__new__(WorkerRank)
+    rank._system, rank._fault, rank._seen = system, "", []
+    rank._pulse = Pulse.alone()
+    partition = SimpleNamespace(compare=recorder("compare", ""))
+    rank._rank_schedule = SimpleNamespace(
+        partition=partition, results=recorder("audited", "told"), rank=1
+    )
+    return rank, depths
 
 
-def test_what_a_rank_looks_at_is_apart(follower):
-    rank, seen = follower
+def test_checks_of_a_rank_are_excluded_from_the_peak(worker_rank):
+    rank, depths = worker_rank
     rank.answer(RunEpoch(3, False, False))
     assert rank.answer(AuditEpoch(3)) == "told"
     rank.answer(RunEpoch(4, True, False))
     rank.answer(AuditEpoch(4))
     rank.answer(ComparePartition(0, []))
-    assert seen["epoch"] == [0, 1] and seen["audited"] == [1, 1] and seen["compare"] == [1]
+    assert depths["epoch"] == [0, 1] and depths["audited"] == [1, 1] and depths["compare"] == [1]

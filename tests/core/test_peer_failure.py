@@ -1,4 +1,4 @@
-"""What is a failure by itself, and what only follows from another process's."""
+"""Distinguishes failures of a process from those caused by a failed peer."""
 
 import pickle
 
@@ -23,16 +23,16 @@ LATE = RuntimeError("[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting
     " aborted on rank 0."), dist.DistStoreError("wait timeout after 2000ms, keys: /0"),
     RuntimeError("Application timeout caused pair closure")],
 )  # fmt: skip
-def test_errors_of_a_connection_are_told_from_others(error):
+def test_connection_errors_are_lost_peers(error):
     assert is_lost(error)
     assert is_lost(pickle.loads(pickle.dumps(error)))
     assert is_lost(RemoteFailure.by(error).exception())
     assert is_late(error) == any(w in str(error) for w in ("Timed out", "timeout"))
 
 
-def test_one_that_could_not_be_sent_is_known_by_its_words():
-    told = RemoteFailure(None, "DistBackendError: NCCL communicator was aborted on rank 1.")
-    assert is_lost(told.exception())
+def test_unpicklable_error_is_recognized_by_its_text():
+    failure = RemoteFailure(None, "DistBackendError: NCCL communicator was aborted on rank 1.")
+    assert is_lost(failure.exception())
     assert not is_lost(RemoteFailure(None, "ValueError: no NCCL").exception())
 
 
@@ -51,6 +51,6 @@ def test_one_that_could_not_be_sent_is_known_by_its_words():
         (RuntimeError("a Dist of NCCL onnections"), "crash"),
     ],
 )  # fmt: skip
-def test_whoever_lacks_memory_says_so_whatever_words_are_beside(error, status):
+def test_memory_errors_are_not_lost_peers(error, status):
     assert not is_lost(error)
     assert from_exception(error).status == status

@@ -1,4 +1,4 @@
-"""Whether a process works, waits or is stopped, by what the kernel counts of it."""
+"""Whether a process works, waits or is stopped, by the kernel's counters."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from gnnbench.core.process_activity import Stillness
 
 @pytest.fixture
 def program():
-    """Runs Python, which says a word when it has begun."""
+    """Starts Python programs and waits until they run."""
     running = []
 
     def start(text):
@@ -30,40 +30,42 @@ def program():
         one.stdout.close()
 
 
-def look_for(still, seconds):
-    """The last look of several, as a watch takes them."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = still.look()
+def poll_for(still, seconds):
+    """Poll for some seconds; return the last reading."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        reading = still.look()
         time.sleep(0.1)
-    return found
+    return reading
 
 
-def test_who_sleeps_is_still_and_who_computes_is_not(program):
+def test_sleeping_process_is_idle_and_computing_is_not(program):
     sleeps, computes = program("time.sleep(60)"), program("[0 for _ in iter(int, 1)]")
-    polls = program("[time.sleep(0.02) for _ in iter(int, 1)]")  # as whoever waits for another
-    looks = {p.pid: Stillness(p.pid) for p in (sleeps, computes, polls)}
-    until, found = time.monotonic() + 30.0, {}
-    # On a busy machine who polls is met now and then while it waits for a core.
-    while not found or found[sleeps.pid][0] < 3.5 or found[polls.pid][0] < 2.0:
-        assert time.monotonic() < until, found
-        found = {pid: one.look() for pid, one in looks.items()}
+    polls = program(
+        "[time.sleep(0.02) for _ in iter(int, 1)]"
+    )  # as a process that waits for another
+    monitors = {p.pid: Stillness(p.pid) for p in (sleeps, computes, polls)}
+    deadline, readings = time.monotonic() + 30.0, {}
+    # On a busy machine, the polling process sometimes waits for a core.
+    while not readings or readings[sleeps.pid][0] < 3.5 or readings[polls.pid][0] < 2.0:
+        assert time.monotonic() < deadline, readings
+        readings = {pid: one.look() for pid, one in monitors.items()}
         time.sleep(0.1)
-    assert found[computes.pid][0] < 2.0  # on a busy machine it has a part of a core
-    assert all(stopped == 0.0 for _, stopped in found.values())
+    assert readings[computes.pid][0] < 2.0  # it may have only a part of a core
+    assert all(stopped == 0.0 for _, stopped in readings.values())
 
 
-def test_who_is_stopped_is_known_at_once_and_when_it_goes_on(program):
+def test_stopped_and_continued_process(program):
     computes = program("[0 for _ in iter(int, 1)]")
     still = Stillness(computes.pid)
     os.kill(computes.pid, signal.SIGSTOP)
-    idle, stopped = look_for(still, 1.5)
+    idle, stopped = poll_for(still, 1.5)
     assert idle > 1.0 and stopped > 1.0
     os.kill(computes.pid, signal.SIGCONT)
-    assert look_for(still, 1.5)[1] < 0.5
+    assert poll_for(still, 1.5)[1] < 0.5
 
 
-def test_who_has_ended_is_not_said_to_hang(program):
+def test_ended_process_is_not_idle(program):
     ends = program("pass")
     still = Stillness(ends.pid)
     ends.wait()
@@ -71,20 +73,20 @@ def test_who_has_ended_is_not_said_to_hang(program):
     assert still.look() == (0.0, 0.0)
 
 
-def test_who_gets_hardly_a_core_and_wants_one_works(monkeypatch):
-    now, told = [1000.0], process_activity.Signs(False, False, 5.0, 7)
+def test_process_that_waits_for_a_core_is_active(monkeypatch):
+    now, signs = [1000.0], process_activity.Signs(False, False, 5.0, 7)
     monkeypatch.setattr(process_activity.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(process_activity, "signs", lambda pid: told)
+    monkeypatch.setattr(process_activity, "signs", lambda pid: signs)
     still = Stillness(1)
-    found = []
+    readings = []
     for wants in (False, True, False, True, True, True, False):
         now[0] += 1.0
-        told = told._replace(wants=wants)
-        found.append(still.look()[0])
-    assert found == [1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 1.0]  # once is a look at others
+        signs = signs._replace(wants=wants)
+        readings.append(still.look()[0])
+    assert readings == [1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 1.0]  # a single wait for a core is ignored
 
 
-def test_who_waits_for_a_disk_works():
+def test_process_that_waits_for_a_disk_is_active():
     before = process_activity.signs(os.getpid())
     after = before._replace(disk=before.disk + 1)
     still = Stillness(os.getpid())

@@ -1,4 +1,4 @@
-"""What is registered by name: ours, and what environment variables and distributions add."""
+"""Registered names: built-in ones, and those of environment variables and distributions."""
 
 from importlib.metadata import EntryPoint, EntryPoints
 
@@ -33,29 +33,29 @@ def test_kinds_are_the_stages_of_a_recipe_and_systems():
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind in NEEDED for name in registry.OURS[kind]]
 )
-def test_every_stage_of_ours_is_one(kind, name):
-    found = stage(kind, name)
-    assert issubclass(found, Spec)
-    assert (found.kind, found.name) == (kind, name) and found.summary
-    for option in found.options().values():
+def test_built_in_stages_are_specs(kind, name):
+    spec = stage(kind, name)
+    assert issubclass(spec, Spec)
+    assert (spec.kind, spec.name) == (kind, name) and spec.summary
+    for option in spec.options().values():
         assert option.help
-    plain = {"name": name, **{k: o.default for k, o in found.options().items()}}
+    plain = {"name": name, **{k: o.default for k, o in spec.options().items()}}
     left_out = {
         "step": "eager", "linear": "narrowing", "partition": "none", "method": "default",
         "gradients": "flat",
     }  # fmt: skip
-    for option, usual in left_out.items():
-        assert plain.pop(option, usual) == usual  # as recipes have it that know no other
-    assert found().plain() == plain
+    for option, default in left_out.items():
+        assert plain.pop(option, default) == default  # left out of recipes at this value
+    assert spec().plain() == plain
 
 
 @pytest.mark.parametrize("name", registry.OURS["system"])
-def test_every_system_of_ours_is_a_recipe(name):
-    found = registry.load("system", name)
-    assert isinstance(found, Recipe) and found.name == name and found.summary
+def test_built_in_systems_are_recipes(name):
+    recipe = registry.load("system", name)
+    assert isinstance(recipe, Recipe) and recipe.name == name and recipe.summary
 
 
-def test_unknown_names_suggest_the_nearest():
+def test_unknown_names_suggest_the_nearest_one():
     with pytest.raises(UsageError, match="unknown system 'basline'; did you mean 'baseline'"):
         registry.load("system", "basline")
     with pytest.raises(
@@ -69,7 +69,7 @@ def test_unknown_names_suggest_the_nearest():
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)
-def test_a_variable_adds_to_every_kind(kind, extra):
+def test_variable_adds_names_to_every_kind(kind, extra):
     extra(kind, " first = json:loads ,second=json:dumps,")
     ours = list(registry.OURS[kind])
     assert registry.known(kind) == [*ours, "first", "second"]
@@ -77,15 +77,15 @@ def test_a_variable_adds_to_every_kind(kind, extra):
 
 
 @pytest.mark.parametrize("text", ["stranger", "a=json", "=json:loads", "a=json:loads,b"])
-def test_a_variable_of_another_form_is_an_error(text, extra):
+def test_malformed_variable_is_an_error(text, extra):
     extra("order", text)
     with pytest.raises(UsageError, match=r"GNNBENCH_EXTRA_ORDERS holds '.*name=module:object"):
         registry.known("order")
 
 
-def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
-    found = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
-    monkeypatch.setattr(registry, "_installed", lambda: found)
+def test_entry_points_follow_built_in_names(extra, monkeypatch):
+    installed = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
+    monkeypatch.setattr(registry, "_installed", lambda: installed)
     extra("schedule", "mm=json:dumps")
     ours = [
         "serial", "prefetch", "alternate", "producer-consumer", "data-parallel", "factored",
@@ -97,32 +97,32 @@ def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)
-def test_a_name_of_ours_is_nobody_elses(kind, extra, monkeypatch):
+def test_plug_in_with_a_built_in_name_is_refused(kind, extra, monkeypatch):
     name = next(iter(registry.OURS[kind]))
     extra(kind, f"{name}=json:loads")
     with pytest.raises(UsageError, match=f"json:loads is registered as the {kind} '{name}'"):
         registry.load(kind, name)
     extra(kind, "")
     group = f"gnnbench.{registry.GROUPS[kind]}"
-    found = EntryPoints([EntryPoint(name, "a:b", group)])
-    monkeypatch.setattr(registry, "_installed", lambda: found)
+    installed = EntryPoints([EntryPoint(name, "a:b", group)])
+    monkeypatch.setattr(registry, "_installed", lambda: installed)
     with pytest.raises(UsageError, match="give it another name"):
         registry.known(kind)
 
 
-def test_what_a_module_raises_on_import_is_passed_on(extra):
+def test_import_error_of_a_plug_in_is_passed_on(extra):
     extra("system", "gone=no_such_module:thing")
     with pytest.raises(ModuleNotFoundError):
         registry.load("system", "gone")
 
 
-def test_samplers_of_the_library_and_of_other_packages():
-    found = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
-    foreign = {n for n, cls in found.items() if not issubclass(cls, Sampler)}
+def test_foreign_samplers():
+    samplers = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
+    foreign = {n for n, cls in samplers.items() if not issubclass(cls, Sampler)}
     assert foreign == {"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
 
 
-def test_sources_are_a_modules_file_or_a_package_s_python_files(extra, tmp_path, monkeypatch):
+def test_source_digest_covers_a_module_or_a_package(extra, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "lone_sampler.py").write_text("a = 1\n")
     deep = tmp_path / "wide_sampler" / "inner"
@@ -131,21 +131,21 @@ def test_sources_are_a_modules_file_or_a_package_s_python_files(extra, tmp_path,
     (deep / "pick.py").write_text("a = 1\n")
     extra("sampler", "lone=lone_sampler:a,wide=wide_sampler:a,gone=nowhere_sampler:a")
 
-    def found(name):
+    def digest(name):
         return registry.source_digest("sampler", name)
 
-    who, lone = found("lone")
-    wide = found("wide")[1]
+    who, lone = digest("lone")
+    wide = digest("wide")[1]
     assert who == "the module 'lone_sampler'" and len(lone) == len(wide) == 16
-    assert found("lone") == (who, lone) and found("gone")[1] == ""
-    assert found("hop-by-hop") is None and found("nobody") is None
+    assert digest("lone") == (who, lone) and digest("gone")[1] == ""
+    assert digest("hop-by-hop") is None and digest("nobody") is None
     (deep / "pick.py").write_text("a = 2\n")
-    assert found("wide")[1] != wide and found("lone") == (who, lone)
+    assert digest("wide")[1] != wide and digest("lone") == (who, lone)
     (tmp_path / "lone_sampler.py").write_text("a = 2\n")
-    assert found("lone")[1] != lone
+    assert digest("lone")[1] != lone
 
 
-def test_a_plugin_takes_part_by_its_name_or_as_a_stage(extra):
+def test_plug_in_takes_part_as_a_system_or_a_stage(extra):
     extra("sampler", "mine=lone_sampler:Mine")
     extra("system", "own=lone_system:OWN")
     assert registry.has_plugin("own", {})

@@ -1,4 +1,4 @@
-"""A stage as a value: checked when made, changed by name, resolved for a device; by name."""
+"""Stages as values: checked when created, changed by name, resolved for a device."""
 
 import sys
 from dataclasses import FrozenInstanceError, dataclass, replace
@@ -35,11 +35,11 @@ class Nothing(Spec):
     name: ClassVar[str] = "none"
 
 
-def test_fields_are_options_with_their_defaults():
-    found = Kept.options()
-    assert list(found) == ["share", "window", "policy"]
-    assert (found["window"].default, found["window"].help) == (4, "batches")
-    assert found["share"].choices is None and found["policy"].choices == ("lru", "static")
+def test_fields_are_options_with_defaults():
+    options = Kept.options()
+    assert list(options) == ["share", "window", "policy"]
+    assert (options["window"].default, options["window"].help) == (4, "batches")
+    assert options["share"].choices is None and options["policy"].choices == ("lru", "static")
     assert Kept(policy="static").plain() == {
         "name": "kept", "share": 0.5, "window": 4, "policy": "static",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def test_fields_are_options_with_their_defaults():
         ({"policy": "fifo"}, r"cannot be fifo; it is lru or static"),
     ],
 )
-def test_values_are_checked_when_it_is_made_and_when_it_is_changed(values, words):
+def test_values_are_checked_on_creation_and_change(values, words):
     with pytest.raises(UsageError, match=words):
         Kept(**values)
     with pytest.raises(UsageError, match=words):
@@ -65,47 +65,49 @@ def test_values_are_checked_when_it_is_made_and_when_it_is_changed(values, words
 
 
 @dataclass(frozen=True)
-class Held(Spec):
+class Outer(Spec):
     """A stage with a field that is a stage."""
 
     kind: ClassVar[str] = "order"
-    name: ClassVar[str] = "held"
+    name: ClassVar[str] = "outer"
     below: Spec | str = stage_option("own", "what is below", {"kept": Kept, "none": Nothing})
 
 
-def test_a_field_may_be_a_stage():
-    """By its name, by name and fields, or as it is; its fields are one dot further on."""
-    assert Held().plain() == {"name": "held", "below": "own"}
-    assert list(Held().settings()) == ["below"]
-    made = Held(below="kept")
-    assert made.below == Kept() and made == Held(below=Kept()) == Held().changed("below", "kept")
-    assert list(made.settings()) == ["below", "below.share", "below.window", "below.policy"]
-    other = made.changed("below.window", 8)
-    assert other.below == Kept(window=8) and made.below.window == 4
+def test_field_may_be_a_stage():
+    """Given as a name, as name and fields, or as a stage; its fields have dotted paths."""
+    assert Outer().plain() == {"name": "outer", "below": "own"}
+    assert list(Outer().settings()) == ["below"]
+    with_kept = Outer(below="kept")
+    assert with_kept.below == Kept() and with_kept == Outer(below=Kept()) == Outer().changed(
+        "below", "kept"
+    )
+    assert list(with_kept.settings()) == ["below", "below.share", "below.window", "below.policy"]
+    other = with_kept.changed("below.window", 8)
+    assert other.below == Kept(window=8) and with_kept.below.window == 4
     assert other.plain()["below"] == {"name": "kept", "share": 0.5, "window": 8, "policy": "lru"}
-    assert Held(below=other.plain()["below"]) == other
-    assert Held(below="none").plain() == {"name": "held", "below": "none"}  # it has no fields
-    assert other.changed("below", "kept") == made  # a new one begins with its defaults
+    assert Outer(below=other.plain()["below"]) == other
+    assert Outer(below="none").plain() == {"name": "outer", "below": "none"}  # without fields
+    assert other.changed("below", "kept") == with_kept  # a new stage has its defaults
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("below", "keptt"), r"order 'held'\.below cannot be keptt; it is own, kept or none"),
+        (("below", "keptt"), r"order 'outer'\.below cannot be keptt; it is own, kept or none"),
         (("below", 3), r"below cannot be 3; it is own, kept or none"),
         (("below", {"name": "lost"}), r"it is own, kept or none"),
-        (("below.windw", 3), "'held' has no setting 'below.windw'; did you mean 'below.window'"),
+        (("below.windw", 3), "'outer' has no setting 'below.windw'; did you mean 'below.window'"),
         (("below.window", 9), r"order 'kept'\.window cannot be 9; it is 1 to 8"),
     ],
 )
-def test_what_a_field_that_is_a_stage_cannot_be(change, words):
+def test_invalid_nested_stage_is_refused(change, words):
     with pytest.raises(UsageError, match=words):
-        Held(below="kept").changed(*change)
+        Outer(below="kept").changed(*change)
     with pytest.raises(UsageError, match=r"has no setting 'below\.window'"):
-        Held().changed("below.window", 3)
+        Outer().changed("below.window", 3)
 
 
-def test_changed_makes_another_one():
+def test_changed_returns_a_new_stage():
     one = Kept()
     other = one.changed("window", 8).changed("policy", "static")
     assert (one.window, other.window, other.policy, other.share) == (4, 8, "static", 0.5)
@@ -118,7 +120,7 @@ def test_changed_makes_another_one():
         one.changed("name", "other")
 
 
-def test_a_stage_that_does_not_run_on_a_device_says_where_it_does():
+def test_unsupported_device_names_the_supported_ones():
     assert Kept().resolved("cuda") == Kept()
     with pytest.raises(
         UnsupportedError, match="order 'kept' does not run on cpu; it does on: cuda"
@@ -129,18 +131,20 @@ def test_a_stage_that_does_not_run_on_a_device_says_where_it_does():
     assert Host().resolved("cpu") == Host().resolved("cuda") == Host()
 
 
-def test_a_samplers_defaults_are_those_of_the_device():
+def test_defaults_of_a_sampler_depend_on_the_device():
     ours = native("hop-by-hop")
-    here, there = ours.resolved("cpu"), ours.resolved("cuda")
-    assert (here.pick, here.frontier, here.topology) == ("floyd", "cumulative", "cpu")
-    assert (there.pick, there.frontier, there.topology) == ("reservoir", "cumulative", "gpu")
-    assert DglSampler(topology="cpu").resolved("cuda").topology == "cpu"  # drawn by the host
+    on_cpu, on_gpu = ours.resolved("cpu"), ours.resolved("cuda")
+    assert (on_cpu.pick, on_cpu.frontier, on_cpu.topology) == ("floyd", "cumulative", "cpu")
+    assert (on_gpu.pick, on_gpu.frontier, on_gpu.topology) == ("reservoir", "cumulative", "gpu")
+    assert DglSampler(topology="cpu").resolved("cuda").topology == "cpu"  # sampled by the host
     off = native("hop-by-hop", topology="cpu").resolved("cuda")
-    assert (off.pick, off.topology) == ("floyd", "cpu")  # drawn on the CPU
+    assert (off.pick, off.topology) == ("floyd", "cpu")  # sampled on the CPU
     assert native("hop-by-hop", topology="uva").resolved("cuda").pick == "reservoir"
     assert native("hop-by-hop", pick="floyd").resolved("cuda").pick == "floyd"
-    for spec in (here, there, off):
-        assert spec.resolved("cuda" if spec is not here else "cpu") == spec  # once is enough
+    for spec in (on_cpu, on_gpu, off):
+        assert (
+            spec.resolved("cuda" if spec is not on_cpu else "cpu") == spec
+        )  # resolving is idempotent
     assert (DglSampler().resolved("cpu").pick, DglSampler().resolved("cpu").frontier) == (
         "dgl", "cumulative",
     )  # fmt: skip
@@ -159,12 +163,12 @@ def test_a_samplers_defaults_are_those_of_the_device():
         ("dgl-fusion", "cuda", {"topology": "cpu"}, "does not sample on cpu; it does on: cuda"),
     ],
 )
-def test_what_a_sampler_cannot_do(sampler, device, options, words):
+def test_unsupported_options_of_a_sampler(sampler, device, options, words):
     with pytest.raises(UnsupportedError, match=words):
         native(sampler, **options).resolved(device)
 
 
-def test_a_samplers_own_options_are_fields():
+def test_own_options_of_a_sampler_are_fields():
     spec = native("pgsampler", fetch_size=7)
     assert spec.own() == {"fetch_size": 7, "hubs": "split", "worker": "warp"}
     assert spec.plain()["fetch_size"] == 7
@@ -194,7 +198,7 @@ def extra(monkeypatch, tmp_path):
     registry.entries.cache_clear()
 
 
-def test_a_stage_of_another_kind_is_refused(extra):
+def test_registered_stage_of_another_kind_is_refused(extra):
     extra("features", "from gnnbench.pipelines.serial import Serial as Strange")
     with pytest.raises(UsageError, match="registered as a features, but it is a schedule"):
         stage("features", "strange")
@@ -202,13 +206,13 @@ def test_a_stage_of_another_kind_is_refused(extra):
 
 @pytest.mark.parametrize("kind", ["sampler", "features"])
 @pytest.mark.parametrize("text", ["Strange = [1]", "class Strange: pass", "def Strange(): pass"])
-def test_what_is_no_stage_is_told(extra, kind, text):
+def test_registered_object_that_is_no_stage_is_refused(extra, kind, text):
     extra(kind, text)
     with pytest.raises(UsageError, match=f"'strange' of gnnbench.{registry.GROUPS[kind]} is no"):
         stage(kind, "strange")
 
 
-def test_a_stage_that_does_not_import_is_missing(extra):
+def test_stage_that_does_not_import_is_missing(extra):
     extra("features", "import a_package_that_nobody_has")
     with pytest.raises(MissingError, match=r"features 'strange' does not import \(No module"):
         stage("features", "strange")

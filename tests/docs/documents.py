@@ -1,4 +1,4 @@
-"""The documents of the repository, and the commands that they show."""
+"""The documents of the repository, and the commands they contain."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ PYTHONS = ("python", "python3", ".venv/bin/python")
 
 
 class Shown(NamedTuple):
-    """A command of a document, in words, without variables before it and comments behind it."""
+    """A command of a document as words, without leading variables and trailing comments."""
 
     page: str
     words: tuple[str, ...]
@@ -37,7 +37,7 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 def commands(page: Path) -> list[Shown]:
     """Every command in the shell blocks of a page."""
-    found = []
+    shown = []
     name = page.relative_to(ROOT).as_posix()
     for block in blocks(page, "sh"):
         if block.startswith("#!"):  # a script of another program, such as Slurm's
@@ -49,12 +49,12 @@ def commands(page: Path) -> list[Shown]:
             if words[:1] == ["timeout"]:
                 words = words[4:]
             if words:
-                found.append(Shown(name, tuple(words)))
-    return found
+                shown.append(Shown(name, tuple(words)))
+    return shown
 
 
 def of_gnnbench(shown: Shown) -> tuple[str, ...] | None:
-    """The arguments of ``gnnbench``, however it is started; None of another program."""
+    """The arguments of ``gnnbench``, or None for another program."""
     if shown.words[0] in OURS:
         return shown.words[1:]
     if shown.words[0] in PYTHONS and shown.words[1:3] == ("-m", "gnnbench"):

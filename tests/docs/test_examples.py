@@ -1,4 +1,4 @@
-"""The code of docs/ does what the text says."""
+"""The Python examples of docs/ work as described."""
 
 import re
 import sys
@@ -20,21 +20,21 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def example(document, nth):
-    """What the n-th Python block of a document defines."""
+    """The definitions of the n-th Python block of a document."""
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / document).read_text(), re.S)
-    found = {"__name__": f"example_{nth}"}
-    exec(compile(blocks[nth], f"{document}[{nth}]", "exec"), found)
-    return found
+    namespace = {"__name__": f"example_{nth}"}
+    exec(compile(blocks[nth], f"{document}[{nth}]", "exec"), namespace)
+    return namespace
 
 
 def composed(recipe, graph):
-    """A recipe set up in the place of the baseline's."""
+    """A system of a recipe, with the baseline's cell."""
     system = SystemRunner(make(graph, setup=False).cell, graph, recipe.resolved("cpu"))
     system.setup()
     return system
 
 
-def test_a_recipe_of_one_s_own(small_graph, one_thread):
+def test_custom_recipe(small_graph, one_thread):
     pytest.importorskip("dgl")
     mine = example("add-a-system.md", 0)["MINE"]
     assert isinstance(mine, Recipe)
@@ -44,14 +44,14 @@ def test_a_recipe_of_one_s_own(small_graph, one_thread):
     assert run(system).ok
 
 
-def test_a_store_of_one_s_own(small_graph, one_thread):
+def test_custom_store(small_graph, one_thread):
     spec = example("add-a-system.md", 1)["MappedSpec"]
     assert spec(order="sorted").plain() == {"name": "mapped", "order": "sorted"}
     system = composed(replace(BASELINE, features=spec()), small_graph)
     assert system.check().ok and run(system).ok
 
 
-def test_a_sampler_of_one_s_own(small_graph):
+def test_custom_sampler(small_graph):
     sampler = example("add-a-sampler.md", 0)["Halved"]
     assert issubclass(sampler, gnnbench.Sampler)
     assert spec_of("halved", sampler)(verbose=True).own() == {"verbose": True}
@@ -62,9 +62,9 @@ def test_a_sampler_of_one_s_own(small_graph):
     assert drawn.sampled_edges == ours.sample(torch.arange(8, dtype=indices.dtype)).sampled_edges
 
 
-def test_a_sampler_with_random_numbers_of_its_own(small_graph, one_thread, monkeypatch, capsys):
-    found = example("own-sampler.md", 0)
-    sampler = found["MySampler"]
+def test_custom_sampler_with_its_own_random_numbers(small_graph, one_thread, monkeypatch, capsys):
+    namespace = example("own-sampler.md", 0)
+    sampler = namespace["MySampler"]
     for frontier in ("cumulative", "new"):
         recipe = replace(BASELINE, sampler=native(sampler, frontier=frontier))
         assert gnnbench.check_system(recipe, small_graph, [4, 3], batch_size=64) == ""

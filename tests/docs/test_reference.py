@@ -1,4 +1,4 @@
-"""The page of everything that may be set is the code's own."""
+"""The reference page of all settings is generated from the code."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gnnbench.core import registry
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_reference_page_is_up_to_date() -> None:
     assert PAGE.read_text() == manual.markdown(), (
         "run 'python -m gnnbench.config.manual > docs/reference.md'"
     )
 
 
-def test_everything_is_there_and_said_what_it_is() -> None:
+def test_every_setting_is_listed_with_a_description() -> None:
     rows = [line.split(" | ") for line in manual.markdown().splitlines() if line.startswith("| `")]
     names = {row[0].strip("| `") for row in rows}
     assert {*Experiment.model_fields, *MeasureLimits.model_fields, *AXES, "extends"} <= names
     for kind in registry.KINDS:
         assert {*registry.OURS[kind]} <= names
-    unsaid = [row[0] for row in rows if not row[-1].strip("| ") and "wholegraph" not in row[0]]
-    assert unsaid == []
+    undescribed = [row[0] for row in rows if not row[-1].strip("| ") and "wholegraph" not in row[0]]
+    assert undescribed == []
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_everything_is_there_and_said_what_it_is() -> None:
         ({"type": "boolean"}, "true, false"),
     ],
 )
-def test_values_in_words(schema: dict[str, object], words: str) -> None:
+def test_legal_values_as_text(schema: dict[str, object], words: str) -> None:
     assert messages.legal(schema) == words
 
 
-def test_the_definition_that_the_page_shows_is_one(tmp_path: Path) -> None:
+def test_definition_of_the_page_is_valid(tmp_path: Path) -> None:
     from gnnbench.config import experiment as definitions
 
     text = manual.HEAD.partition("```toml\n")[2].partition("```")[0]
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    found = definitions.resolve(definitions.load(str(path)))
-    assert found.axis("dataset") == ["products~twin@0.01"]
-    check_axis("fanouts", found.axis("fanouts"))
+    resolved = definitions.resolve(definitions.load(str(path)))
+    assert resolved.axis("dataset") == ["products~twin@0.01"]
+    check_axis("fanouts", resolved.axis("fanouts"))

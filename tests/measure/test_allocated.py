@@ -1,4 +1,4 @@
-"""What torch's allocator is seen to give out, and what is resident of what is mapped."""
+"""Memory that torch allocates in a span, and resident memory of mappings."""
 
 import numpy as np
 import pytest
@@ -17,36 +17,36 @@ CPU = torch.device("cpu")
 MIB = 1 << 20
 
 
-def test_a_span_knows_what_is_kept_and_what_was_there_in_between():
+def test_span_has_remaining_and_peak_memory():
     with allocating(CPU) as span:
-        kept = torch.empty(MIB, dtype=torch.uint8)
+        remaining = torch.empty(MIB, dtype=torch.uint8)
         torch.empty(4 * MIB, dtype=torch.uint8)
     assert (span.held, span.peak) == (MIB, 5 * MIB)
     with allocating(CPU) as span:
-        del kept
+        del remaining
     assert (span.held, span.peak) == (-MIB, 0)
     with allocating(CPU) as span:
         pass
     assert (span.held, span.peak) == (0, 0)
 
 
-def test_of_a_mapped_file_the_pages_that_were_read_are_resident(tmp_path):
+def test_touched_pages_of_a_mapped_file_are_resident(tmp_path):
     pages = 64
     path = tmp_path / "array"
     np.zeros(pages * PAGE, np.uint8).tofile(path)
-    # Of a copy on write: a page is there once it is written to; what is read brings its neighbours.
+    # Copy on write: a written page is resident; a read may make its neighbours resident.
     mapped = torch.from_file(str(path), shared=False, size=pages * PAGE, dtype=torch.uint8)
     assert resident_of([mapped]) == 0
     mapped[0] = mapped[10 * PAGE] = 1
     assert 2 * PAGE <= resident_of([mapped]) <= pages * PAGE
     mapped.fill_(1)
     assert resident_of([mapped]) == pages * PAGE
-    assert resident_of([mapped[5:17]]) == 12  # no more than its own bytes
+    assert resident_of([mapped[5:17]]) == 12  # its own bytes only
     assert resident_of([mapped[:0], torch.empty(0)]) == 0
 
 
 @pytest.mark.skipif(resident_peak_bytes() == 0, reason="the kernel tells no peak")
-def test_the_peak_of_resident_memory_begins_anew():
+def test_forget_peak_resets_the_resident_peak():
     size = 64 * MIB
     before = resident_bytes()
     torch.ones(size, dtype=torch.uint8).sum()

@@ -1,4 +1,4 @@
-"""Other programs by name, from processes written out; run-queue delay as the kernel counts it."""
+"""CPU use of other programs by name, and run-queue delay."""
 
 import os
 import subprocess
@@ -21,11 +21,11 @@ AFTER = {
 }  # fmt: skip
 
 
-def test_what_others_used_is_counted_by_name_without_our_own():
+def test_cpu_use_of_others_excludes_own_processes():
     assert others_cpu(BEFORE, AFTER, 10, (0, 1)) == {"cc1plus": 1.5, "new": 0.25}
 
 
-def test_a_worker_that_was_ours_is_not_foreign_after_its_parent():
+def test_orphaned_worker_is_not_foreign():
     after = {(11, 6): Process("worker", 1, 9.0, 1)}
     assert others_cpu(BEFORE, after, 10, (0, 1)) == {}
 
@@ -39,22 +39,22 @@ def test_a_worker_that_was_ours_is_not_foreign_after_its_parent():
     ({}, 1.5, "programs that ended meanwhile or are not visible from here"),
     ({str(n): 0.4 for n in range(9)}, 0.4, "many small programs"),
 ])  # fmt: skip
-def test_names_and_cores(used, foreign, text):
+def test_named_programs_with_their_cores(used, foreign, text):
     assert named(used, 10.0, foreign) == text
 
 
-def test_a_name_has_no_escapes(tmp_path):
-    """Of a program that has called itself so."""
+def test_process_name_has_no_escapes(tmp_path):
+    """The program's own name contains an escape sequence."""
     program = tmp_path / "\x1b[31mred"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as child:
-        found = {key[0]: process for key, process in contention.processes().items()}
+        by_pid = {key[0]: process for key, process in contention.processes().items()}
         child.kill()
-    assert found[child.pid].name == "?[31mred"
-    assert found[child.pid].parent == os.getpid()
+    assert by_pid[child.pid].name == "?[31mred"
+    assert by_pid[child.pid].parent == os.getpid()
 
 
-def test_run_queue_delay_only_grows_and_is_0_of_nobody():
+def test_run_delay_grows_and_is_0_for_ended_processes():
     before = contention.run_delay(os.getpid())
     own = contention.own_run_delay_s()
     assert 0 <= before.main <= before.total

@@ -1,4 +1,4 @@
-"""What a GPU ran, of a trace's events; and whose kernels are asked for."""
+"""Kernel rows from the events of a trace, and cells whose kernels are recorded."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def event(name, dur, cat="kernel", **args):
     return {"cat": cat, "name": name, "dur": dur, "args": args}
 
 
-def test_events_are_summed_by_name_and_nothing_is_invented():
+def test_kernel_rows_sum_events_by_name():
     known = {
         "grid": [264, 1, 1], "block": [256, 1, 1], "registers per thread": 40,
         "shared memory": 1024, "est. achieved occupancy %": 62,
@@ -38,13 +38,13 @@ def test_events_are_summed_by_name_and_nothing_is_invented():
     assert set(long) | {"id", "cell"} == set(column_names(KERNELS))
 
 
-@pytest.mark.parametrize(("until", "device", "composed", "asked"), [
+@pytest.mark.parametrize(("until", "device", "composed", "expected"), [
     ("compute", "cuda", True, True),
     ("memory_io", "cuda", True, True),
-    ("sample", "cuda", True, False),  # told with the samples
+    ("sample", "cuda", True, False),  # recorded with the sampler's profile
     ("compute", "cpu", True, False),
     ("compute", "cuda", False, False),
 ])  # fmt: skip
-def test_kernels_are_asked_of_what_goes_on_after_sampling(until, device, composed, asked):
+def test_kernels_are_recorded_for_cells_beyond_sampling(until, device, composed, expected):
     cell = Cell("e", "s", "d", "m", until=until, device=device, composed=composed)
-    assert runs_kernels(cell) is asked
+    assert runs_kernels(cell) is expected

@@ -10,7 +10,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.measure import machine
 
 
-def test_record_is_plain_and_tells_nothing_private():
+def test_record_is_json_without_private_data():
     text = json.dumps([machine.record(), machine.versions(), machine.revision(), machine.load()])
     assert str(Path.cwd()) not in text
     assert str(Path.home()) not in text.replace('"/"', "")
@@ -23,10 +23,10 @@ def test_zero_threads_means_all_usable_cores():
 
 
 def test_fingerprint_depends_on_hardware_only():
-    found = machine.record()
-    assert machine.fingerprint(found) == machine.fingerprint({**found, "frequency_mhz": 1})
-    assert machine.fingerprint(found) != machine.fingerprint({**found, "cpu": "another"})
-    assert machine.fingerprint(found) != machine.fingerprint({**found, "gpus": [{"name": "G"}]})
+    record = machine.record()
+    assert machine.fingerprint(record) == machine.fingerprint({**record, "frequency_mhz": 1})
+    assert machine.fingerprint(record) != machine.fingerprint({**record, "cpu": "another"})
+    assert machine.fingerprint(record) != machine.fingerprint({**record, "gpus": [{"name": "G"}]})
 
 
 def test_absent_nvml_is_null(monkeypatch):
@@ -39,13 +39,13 @@ def test_absent_nvml_is_null(monkeypatch):
     assert machine.gpus() is None
 
 
-def test_versions_name_what_is_absent():
-    found = machine.versions()
-    assert found["python"]
-    assert set(machine.PACKAGES) < set(found)
+def test_versions_include_absent_packages():
+    versions = machine.versions()
+    assert versions["python"]
+    assert set(machine.PACKAGES) < set(versions)
 
 
-def test_source_digest_is_stable_between_calls_of_an_unchanged_tree(tmp_path, monkeypatch):
+def test_source_digest_depends_on_native_libraries(tmp_path, monkeypatch):
     (tmp_path / "libx.so").write_bytes(b"1")
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
     first = machine.source_digest()
@@ -53,7 +53,7 @@ def test_source_digest_is_stable_between_calls_of_an_unchanged_tree(tmp_path, mo
     assert machine.source_digest() != first
 
 
-def test_a_copy_without_git_names_the_revision_that_it_carries(tmp_path, monkeypatch):
+def test_copy_without_git_has_its_written_revision(tmp_path, monkeypatch):
     package = tmp_path / "gnnbench"
     (package / "measure").mkdir(parents=True)
     (package / "x.py").write_text("1")
@@ -68,11 +68,11 @@ def test_a_copy_without_git_names_the_revision_that_it_carries(tmp_path, monkeyp
     machine.write_revision()
     (tmp_path / ".git").rename(tmp_path / "elsewhere")
     assert machine.revision() == here and len(here["git_revision"]) == 40
-    (package / "x.py").write_text("2")  # other code than it was written for
+    (package / "x.py").write_text("2")  # the code changed since the revision was written
     assert machine.revision()["git_revision"] is None
 
 
-def test_a_copy_over_an_older_git_names_the_revision_that_it_carries(tmp_path, monkeypatch):
+def test_copy_over_an_older_git_has_its_written_revision(tmp_path, monkeypatch):
     package, libraries = tmp_path / "gnnbench", tmp_path / "libraries"
     (package / "measure").mkdir(parents=True)
     libraries.mkdir()
@@ -87,7 +87,7 @@ def test_a_copy_over_an_older_git_names_the_revision_that_it_carries(tmp_path, m
     machine.write_revision()
     subprocess.run([*git, "reset", "-q", "--soft", "HEAD~1"], check=True)
     assert machine.revision() == here and here["git_dirty"] is False
-    (libraries / "libx.so").write_bytes(b"1")  # libraries that were not there
+    (libraries / "libx.so").write_bytes(b"1")  # an additional library
     assert machine.revision()["git_dirty"] is True
 
 

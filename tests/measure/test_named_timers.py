@@ -1,4 +1,4 @@
-"""Seconds of work by name; a GPU's by events, which nobody waits for before they are asked for."""
+"""Seconds of work by name; on a GPU by events, which are read only at the end."""
 
 import torch
 
@@ -8,7 +8,7 @@ from gnnbench.measure.named_timers import Spent
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 
-def test_the_hosts_time_adds_up_by_name(monkeypatch):
+def test_host_time_is_summed_by_name(monkeypatch):
     readings = iter([1.0, 1.5, 2.0, 2.25, 3.0, 3.0])
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(readings))
     spent = Spent()
@@ -19,8 +19,8 @@ def test_the_hosts_time_adds_up_by_name(monkeypatch):
     assert spent.take() == {}
 
 
-def test_a_gpus_time_is_between_events_that_are_read_at_the_end(monkeypatch):
-    told, clock = [], iter([10.0, 14.0, 20.0, 21.0])
+def test_gpu_time_is_between_events_read_at_the_end(monkeypatch):
+    waits, clock = [], iter([10.0, 14.0, 20.0, 21.0])
 
     class Event:
         def __init__(self, enable_timing):
@@ -30,7 +30,7 @@ def test_a_gpus_time_is_between_events_that_are_read_at_the_end(monkeypatch):
             self.at = next(clock)
 
         def synchronize(self):
-            told.append("waited")
+            waits.append("waited")
 
         def elapsed_time(self, end):
             return end.at - self.at  # ms
@@ -41,6 +41,6 @@ def test_a_gpus_time_is_between_events_that_are_read_at_the_end(monkeypatch):
     for _ in range(2):
         with spent.of("a", GPU):
             pass
-    assert told == []
+    assert waits == []
     assert spent.take() == {"a": 0.005}
-    assert told == ["waited"] * 2 and spent.take() == {}
+    assert waits == ["waited"] * 2 and spent.take() == {}

@@ -1,4 +1,4 @@
-"""Spans and what they add up to, with sums written out by hand."""
+"""Spans of phases and their totals, with expected values written by hand."""
 
 import math
 
@@ -18,7 +18,7 @@ def span(phase, begin, end, lane=HOST):
     [
         ([], {}, {}, 0, 10),
         ([span("a", 2, 5)], {"a": 3}, {"a": 3}, 0, 7),
-        # touching: no overlap, nothing idle between
+        # adjacent: no overlap, no idle time
         ([span("a", 0, 4), span("b", 4, 10)], {"a": 4, "b": 6}, {"a": 4, "b": 6}, 0, 0),
         # one inside the other
         ([span("a", 1, 9), span("b", 3, 5)], {"a": 8, "b": 2}, {"a": 6, "b": 0}, 2, 2),
@@ -30,12 +30,12 @@ def span(phase, begin, end, lane=HOST):
         ),
         # the same phase on two lanes is one phase, busy once, and no overlap
         ([span("a", 1, 5, "x"), span("a", 3, 8, "y")], {"a": 7}, {"a": 7}, 0, 3),
-        # the first of two spans of a phase ends beside another phase
+        # the first of two spans of a phase overlaps another phase
         (
             [span("a", 0, 4, "x"), span("a", 2, 6, "y"), span("b", 3, 8)],
             {"a": 6, "b": 5}, {"a": 3, "b": 2}, 3, 2,
         ),
-        # cut off at both ends; wholly outside; of no length
+        # clipped at both ends; outside; of length 0
         (
             [span("a", -3, 2), span("b", 8, 99), span("c", -5, -1), span("d", 12, 13)],
             {"a": 2, "b": 2, "c": 0, "d": 0}, {"a": 2, "b": 2, "c": 0, "d": 0}, 0, 6,
@@ -44,13 +44,13 @@ def span(phase, begin, end, lane=HOST):
         ([span("a", 0, 10), span("b", 0, 10)], {"a": 10, "b": 10}, {"a": 0, "b": 0}, 10, 0),
     ],
 )  # fmt: skip
-def test_sums(spans, busy, alone, overlap, idle):
-    found = sweep(spans, 0, 10)
-    assert (found.wall, found.overlap, found.idle) == (10, overlap, idle)
-    assert (found.busy, found.alone) == (busy, alone)
+def test_totals_of_spans(spans, busy, alone, overlap, idle):
+    totals = sweep(spans, 0, 10)
+    assert (totals.wall, totals.overlap, totals.idle) == (10, overlap, idle)
+    assert (totals.busy, totals.alone) == (busy, alone)
 
 
-# Whole numbers add up exactly, eighths as well.
+# Sums of eighths are exact.
 times = st.integers(-16, 96).map(lambda n: n / 8)
 some_spans = st.lists(
     st.builds(
@@ -64,22 +64,22 @@ some_spans = st.lists(
 
 
 @given(some_spans, st.randoms(use_true_random=False))
-def test_whatever_the_spans_the_wall_is_accounted_for(spans, random):
-    found = sweep(spans, 0, 10)
-    assert found.wall == found.idle + sum(found.alone.values()) + found.overlap
-    assert set(found.alone) == set(found.busy) == {s.phase for s in spans}
-    assert min(found.idle, found.overlap) >= 0
-    for phase, busy in found.busy.items():
-        assert 0 <= found.alone[phase] <= busy <= found.wall
+def test_totals_add_up_to_the_wall_time(spans, random):
+    totals = sweep(spans, 0, 10)
+    assert totals.wall == totals.idle + sum(totals.alone.values()) + totals.overlap
+    assert set(totals.alone) == set(totals.busy) == {s.phase for s in spans}
+    assert min(totals.idle, totals.overlap) >= 0
+    for phase, busy in totals.busy.items():
+        assert 0 <= totals.alone[phase] <= busy <= totals.wall
     shuffled = list(spans)
     random.shuffle(shuffled)
-    assert sweep(shuffled, 0, 10) == found
+    assert sweep(shuffled, 0, 10) == totals
 
 
 @given(some_spans)
 def test_busy_is_the_length_of_the_union(spans):
-    """By another way: eighth by eighth of the epoch."""
-    found = sweep(spans, 0, 10)
+    """Compared with sets of eighths of a second."""
+    totals = sweep(spans, 0, 10)
     cells = {
         phase: {
             n
@@ -87,17 +87,17 @@ def test_busy_is_the_length_of_the_union(spans):
             if s.phase == phase
             for n in range(int(max(s.begin, 0) * 8), int(min(s.end, 10) * 8))
         }
-        for phase in found.busy
+        for phase in totals.busy
     }
-    assert found.busy == {phase: len(c) / 8 for phase, c in cells.items()}
+    assert totals.busy == {phase: len(c) / 8 for phase, c in cells.items()}
     for phase, own in cells.items():
         others = set().union(*(c for p, c in cells.items() if p != phase))
-        assert found.alone[phase] == len(own - others) / 8
-    assert found.idle == 10 - len(set().union(*cells.values())) / 8
+        assert totals.alone[phase] == len(own - others) / 8
+    assert totals.idle == 10 - len(set().union(*cells.values())) / 8
 
 
 class FakeClock:
-    """Ticks once for every look; marks are numbers that only ``read`` turns into times."""
+    """Ticks once per reading; only ``read`` turns marks into times."""
 
     lane = "fake"
 
@@ -122,13 +122,13 @@ class FakeClock:
         return [float(m) for m in marks]
 
 
-def test_a_timeline_reads_its_clock_around_the_epoch_and_around_spans():
+def test_timeline_reads_its_clock_around_epoch_and_spans():
     clock = FakeClock()
     timeline = Timeline(clock)
     timeline.start()  # 101
     with timeline.span("sample", 0):  # 102
         pass  # 103
-    timeline.settle()  # ten ticks of nobody
+    timeline.settle()  # ten ticks outside of spans
     with timeline.span("compute", 0, lane="other"), timeline.span("sample", 1):  # 114, 115
         pass  # 116
     timeline.stop()  # 118, after the end of compute at 117
@@ -138,17 +138,17 @@ def test_a_timeline_reads_its_clock_around_the_epoch_and_around_spans():
         ("compute", "other", 0, 114, 117),
     ]
     assert timeline.wall_s == 17 and clock.settled == 1
-    found = timeline.sweep()
-    assert found.busy == {"sample": 2, "compute": 3}
-    assert found.alone == {"sample": 1, "compute": 2}
-    assert (found.overlap, found.idle) == (1, 13)
-    timeline.start()  # anew: 119
+    totals = timeline.sweep()
+    assert totals.busy == {"sample": 2, "compute": 3}
+    assert totals.alone == {"sample": 1, "compute": 2}
+    assert (totals.overlap, totals.idle) == (1, 13)
+    timeline.start()  # restarted: 119
     timeline.stop()
     assert timeline.spans() == [] and timeline.wall_s == 1
 
 
-def test_spans_of_another_process_are_times_already():
-    """Beside events, too, which are laid between both ends of the epoch."""
+def test_spans_of_another_process_are_times():
+    """Also next to events, which are placed between the ends of the epoch."""
 
     class Event(int):
         def elapsed_time(self, other):
@@ -165,7 +165,7 @@ def test_spans_of_another_process_are_times_already():
         assert sample == ("sample", "producer", 4, 50.25, 50.5)
 
 
-def test_a_span_that_is_left_by_an_error_is_kept():
+def test_span_that_ends_with_an_error_is_kept():
     timeline = Timeline(FakeClock())
     timeline.start()
     with pytest.raises(ZeroDivisionError), timeline.span("sample"):
@@ -174,7 +174,7 @@ def test_a_span_that_is_left_by_an_error_is_kept():
     assert [s.batch for s in timeline.spans()] == [-1]
 
 
-def test_the_hosts_clock_puts_spans_inside_the_wall():
+def test_host_clock_spans_are_within_the_wall_time():
     timeline = Timeline.on("cpu")
     assert isinstance(timeline.clock, HostClock)
     timeline.start()
@@ -182,9 +182,9 @@ def test_the_hosts_clock_puts_spans_inside_the_wall():
         with timeline.span("sample", batch):
             sum(range(1000))
     timeline.stop()
-    spans, found = timeline.spans(), timeline.sweep()
+    spans, totals = timeline.spans(), timeline.sweep()
     assert [s.lane for s in spans] == [HOST] * 3
     ends = [t for s in spans for t in (s.begin, s.end)]
     assert ends == sorted(ends) and timeline.begin <= ends[0] and ends[-1] <= timeline.end
-    assert 0 < found.busy["sample"] <= found.wall
-    assert math.isclose(found.wall, found.idle + found.busy["sample"])
+    assert 0 < totals.busy["sample"] <= totals.wall
+    assert math.isclose(totals.wall, totals.idle + totals.busy["sample"])

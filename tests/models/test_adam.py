@@ -1,4 +1,4 @@
-"""Our Adam is torch's, to the bit, and imports no compiler."""
+"""Adam equals torch's bit for bit and imports no compiler."""
 
 import subprocess
 import sys
@@ -18,29 +18,29 @@ def train(module, optimizer, steps=20):
     inputs = torch.randn(steps, 11, 7, generator=torch.Generator().manual_seed(1))
     for number, rows in enumerate(inputs):
         optimizer.zero_grad()
-        out = module[0](rows) if number % 4 == 3 else module(rows)  # now and then a layer is unused
+        out = module[0](rows) if number % 4 == 3 else module(rows)  # sometimes a layer is unused
         out.square().mean().backward()
         optimizer.step()
     return [p.detach().clone() for p in module.parameters()]
 
 
-def test_it_is_torch_s_to_the_bit():
+def test_adam_equals_torch_bit_for_bit():
     ours, theirs = model(), model()
     before = [p.detach().clone() for p in ours.parameters()]
-    found = train(ours, Adam(ours.parameters(), lr=0.01))
+    updated = train(ours, Adam(ours.parameters(), lr=0.01))
     expected = train(theirs, torch.optim.Adam(theirs.parameters(), lr=0.01))
-    assert all(map(torch.equal, found, expected))
-    assert not any(map(torch.equal, found, before))
+    assert all(map(torch.equal, updated, expected))
+    assert not any(map(torch.equal, updated, before))
 
 
-def test_a_step_without_gradients_changes_nothing():
+def test_step_without_gradients_changes_nothing():
     ours = model()
     before = [p.detach().clone() for p in ours.parameters()]
     Adam(ours.parameters(), lr=0.01).step()
     assert all(map(torch.equal, ours.parameters(), before))
 
 
-def test_it_imports_no_compiler():
+def test_adam_imports_no_compiler():
     code = (
         "import sys, torch; from gnnbench.models.adam import Adam;"
         " p = torch.ones(3, requires_grad=True); a = Adam([p], 0.1);"

@@ -1,4 +1,4 @@
-"""Aggregations as a recipe names them: found without importing anything, told where absent."""
+"""Aggregations as stages: listed without imports, and reported if missing."""
 
 import importlib.util
 import subprocess
@@ -25,13 +25,13 @@ SPECS = {
     "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
     "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
 }  # fmt: skip
-ON_GPUS = ("memory-aware", "tuned")  # alone
+ON_GPUS = ("memory-aware", "tuned")  # GPU only
 NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *ON_GPUS)
 SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
 PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
 
 
-def test_listing_them_imports_no_framework():
+def test_listing_aggregations_imports_no_framework():
     code = (
         "import sys; from gnnbench.models.kinds import MODELS; import gnnbench.models.aggregation;"
         "print(*MODELS, [m for m in ('torch', 'numpy', 'dgl', 'torch_geometric')"
@@ -42,7 +42,7 @@ def test_listing_them_imports_no_framework():
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
-def test_plain_and_devices(name):
+def test_plain_form_and_devices(name):
     spec = SPECS[name]()
     assert spec.plain() == {"name": name, **SETTINGS.get(name, {})}
     assert spec.kind == "aggregate"
@@ -50,7 +50,7 @@ def test_plain_and_devices(name):
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
-def test_built_where_nothing_is_missing(name):
+def test_available_aggregations_can_be_built(name):
     spec = SPECS[name]()
     if missing := spec.missing("cpu"):
         pytest.skip(f"{name}: {missing.reason}")
@@ -58,25 +58,25 @@ def test_built_where_nothing_is_missing(name):
 
 
 @pytest.mark.parametrize("name", ON_GPUS)
-def test_kernels_of_gpus_alone(name):
+def test_gpu_aggregations_do_not_run_on_a_cpu(name):
     with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
         SPECS[name]().resolved("cpu")
 
 
 @pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])
-def test_gnnadvisors_settings(wrong):
+def test_settings_of_gnnadvisor(wrong):
     assert GnnAdvisor(group=3, dim_workers=8).plain()["group"] == 3
     with pytest.raises(UsageError, match=f"'gnnadvisor'.{next(iter(wrong))} cannot be"):
         GnnAdvisor(**wrong)
 
 
-def test_a_torch_without_mkl(monkeypatch):
+def test_torch_without_mkl_is_missing(monkeypatch):
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
     assert "without MKL" in Spmm.missing("cpu").reason
 
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))
-def test_a_package_that_is_not_there(name, monkeypatch):
+def test_missing_package_is_reported(name, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda n, *a: None if n == PACKAGES[name] else find(n, *a)
@@ -88,7 +88,7 @@ def test_a_package_that_is_not_there(name, monkeypatch):
         spec.build()
 
 
-def test_a_native_library_that_is_not_there(monkeypatch, tmp_path):
+def test_missing_native_library_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
     missing = Csr.missing("cpu")
     assert missing == native.native_missing("cpu") and "not built" in missing.reason
@@ -97,8 +97,8 @@ def test_a_native_library_that_is_not_there(monkeypatch, tmp_path):
     assert "MissingError" in done.stderr and "not built" in done.stderr
 
 
-def test_making_groups_is_counted_by_epoch_within_computing(small_graph):
-    """Forward and backward of both layers of every batch; what runs apart from epochs is not."""
+def test_group_time_is_counted_per_epoch_within_compute(small_graph):
+    """Forward and backward of both layers of every batch; checks between epochs are excluded."""
     system = make(small_graph, "gnnadvisor")
     key = ("aggregate", "groups_time_s", "")
     assert system.check().ok

@@ -1,4 +1,4 @@
-"""What is in doubt in float32, by hand; and points at which nothing is."""
+"""Uncertain signs in float32, by hand, and points without any."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def matrix(*rows):
     return LinearWeights(w, None, torch.zeros(w.shape[0], dtype=torch.float64))
 
 
-def test_the_factor_is_the_smaller_of_both_bounds():
+def test_error_factor_is_the_smaller_of_two_bounds():
     u = 2.0**-24
     few, many = error_factor(torch.tensor([4.0, 10_000.0], dtype=torch.float64)).tolist()
     assert few == pytest.approx(4 * u, rel=1e-5)
@@ -46,24 +46,25 @@ def test_the_factor_is_the_smaller_of_both_bounds():
     ("x", "doubt"),
     [
         ([1.0, 1.0, 1.0, 1.0, 1.0], [False] * 5),
-        ([0.0, 0.0, 0.0, 0.0, 0.0], [False] * 5),  # 0 without any error
-        ([1.0, 1.0, TINY, -1.0, 1.0], [True, False, False, False, False]),  # a sum that cancels
+        ([0.0, 0.0, 0.0, 0.0, 0.0], [False] * 5),  # exact 0
+        ([1.0, 1.0, TINY, -1.0, 1.0], [True, False, False, False, False]),  # a cancelling sum
         ([1.0, 1.0, 1.0, 1.0, TINY - 1], [False, True, False, False, False]),
         ([1.0, 1.0, 1.0, 1.0, 1e-3 - 1], [False] * 5),
     ],
 )
-def test_doubt_by_hand(x, doubt):
-    """GCN, one wide: the mean of a node and its neighbour; single values are exact in sign."""
+def test_uncertain_nodes_and_seeds(x, doubt):
+    """GCN of width 1: the mean of a node and its neighbour; signs of single values are exact."""
     nodes, seeds = in_doubt(
         "gcn", [matrix([1.0]), matrix([1.0])], BATCH, torch.tensor(x).unsqueeze(1)
     )
     assert nodes.tolist() == doubt
-    # Seeds 0 and 1 take from 3 and 4, too.
+    # Seeds 0 and 1 also depend on 3 and 4.
     assert seeds.tolist() == [doubt[0] or doubt[3], doubt[1] or doubt[4], doubt[2]]
 
 
-def test_errors_of_a_layer_are_carried_to_the_next():
-    """20 units where the second layer's own error is 16: in doubt after the first layer's 9."""
+def test_errors_of_a_layer_propagate_to_the_next():
+    """A value of 20 units is certain with the second layer's error of 16 units, and uncertain
+    with the first layer's 9 in addition."""
     wide = matrix([1.0 + 20 * 2.0**-24, -1.0])
     two_units = matrix([1.0], [1.0])
     x = torch.ones(5, 1)
@@ -75,20 +76,20 @@ def test_errors_of_a_layer_are_carried_to_the_next():
     assert not in_doubt("gcn", [two_units, wide, matrix([1.0])], THREE, -x)[0].any()
 
 
-# So many times too wide, a bound puts rows in doubt at some of the points that are drawn first.
+# With bounds too wide by these factors, some of the initial points are uncertain.
 WIDER = {"gcn": 2000, "graphsage": 2000, "gin": 30, "gat": 3000, "pinsage": 100}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-def test_rows_in_doubt_are_drawn_again_until_none_is_left(model, monkeypatch):
-    right = error_bounds.error_factor
-    monkeypatch.setattr(error_bounds, "error_factor", lambda terms: WIDER[model] * right(terms))
+def test_uncertain_rows_are_redrawn_until_none_is_left(model, monkeypatch):
+    original = error_bounds.error_factor
+    monkeypatch.setattr(error_bounds, "error_factor", lambda terms: WIDER[model] * original(terms))
     weights = [
         w.mapped(torch.Tensor.double) for w in make_weights([9, 40, 40, 3], MODELS[model], 1)
     ]
-    rounds, ask = [], generic.in_doubt
+    rounds, original_in_doubt = [], generic.in_doubt
     monkeypatch.setattr(
-        generic, "in_doubt", lambda *a: rounds[-1].append(ask(*a)) or rounds[-1][-1]
+        generic, "in_doubt", lambda *a: rounds[-1].append(original_in_doubt(*a)) or rounds[-1][-1]
     )
     for seed in range(4):
         rounds.append([])
@@ -97,18 +98,18 @@ def test_rows_in_doubt_are_drawn_again_until_none_is_left(model, monkeypatch):
         assert all(nodes.any() for nodes, _ in before) and not left.any()
         assert point.seeds == 3 and bool((point.back != 0).all())
         assert (point.x != 0).sum(1).tolist() == [generic.VALUES_PER_ROW] * 5
-    assert max(len(asked) for asked in rounds) > 1
-    again = generic_point(model, weights, THREE, 3)
-    assert torch.equal(point.x, again.x) and torch.equal(point.back, again.back)
+    assert max(len(calls) for calls in rounds) > 1
+    repeated = generic_point(model, weights, THREE, 3)
+    assert torch.equal(point.x, repeated.x) and torch.equal(point.back, repeated.back)
 
 
-def test_seeds_that_depend_on_a_doubt_are_left_out(monkeypatch):
-    """The second layer's unit is in doubt wherever its input is open, whatever the rows."""
+def test_seeds_that_depend_on_uncertain_rows_are_left_out(monkeypatch):
+    """A unit of the second layer is uncertain wherever its input is positive."""
     two_units, cancels = matrix([1.0], [1.0]), matrix([1.0 + TINY, -1.0], [1.0, 1.0])
     monkeypatch.setattr(
         generic, "_rows", lambda n, dim, g: torch.tensor([-1.0, -1, 1, -1, 1])[:n, None].clone()
     )
     monkeypatch.setattr(generic, "ROUNDS", 0)
     point = generic_point("gcn", [two_units, cancels, matrix([1.0, 1.0])], THREE, 0)
-    # Seed 0 and its neighbour 3 are below 0. Seed 1 is 0 itself, but takes from 4; 2 is open.
+    # Seed 0 and its neighbour 3 are negative. Seed 1 is 0, but depends on 4; 2 is positive.
     assert (point.back != 0).squeeze(1).tolist() == [True, False, False] and point.seeds == 1

@@ -1,4 +1,4 @@
-"""No right model is refused, whatever the graph's rows; every broken one is, on the same graphs."""
+"""The gradient check accepts all correct models and refuses all broken ones."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from check_layers import (
     HIDDEN,
     KINDS,
     LOST_GRADIENTS,
-    Looked,
+    CheckedModel,
     backward_only,
     broken_for,
     fixed_block,
@@ -37,37 +37,39 @@ BROKEN_SEEDS = (0, 10)
 CASES = [(kind, model) for kind in KINDS for model in sorted(MODELS)]
 
 
-def passes(looked, graph, fixed):
-    """Both errors, and how many weights' gradients were compared."""
-    forward = check_forward(graph, fixed, looked.forward)
-    return (forward, *check_backward(fixed, looked.gradients))
+def check_both(checked, graph, fixed):
+    """Both errors, and the number of weights whose gradients were compared."""
+    forward = check_forward(graph, fixed, checked.forward)
+    return (forward, *check_backward(fixed, checked.gradients))
 
 
 @pytest.mark.parametrize("spec", SEEDS)
 @pytest.mark.parametrize(("kind", "model"), CASES)
-def test_no_right_model_is_refused(kind, model, spec):
+def test_correct_models_are_accepted(kind, model, spec):
     if missing := spec().missing("cpu"):
         pytest.skip(missing.reason)
     framework, graph = spec().build(), graph_of(kind)
     for seed in SEEDS[spec]:
         fixed = known_block(kind, model, seed)
-        forward, backward, compared = passes(Looked(framework, graph, model, seed), graph, fixed)
+        forward, backward, compared = check_both(
+            CheckedModel(framework, graph, model, seed), graph, fixed
+        )
         assert forward < 2e-6 and backward < 2e-6
         assert compared == sum(len(w.tensors()) for w in fixed.weights)
         assert fixed.point.seeds == 32
 
 
 def assert_refused(broken, both, kind, model):
-    """Its values, and its gradients where the values are right."""
+    """Wrong values are refused, and wrong gradients with correct values."""
     graph = graph_of(kind)
     for seed in BROKEN_SEEDS:
         fixed = known_block(kind, model, seed)
         with pytest.raises(Fault, match="forward values"):
-            check_forward(graph, fixed, Looked(both, graph, model, seed).forward)
-        back = Looked(backward_only(broken), graph, model, seed)
-        assert check_forward(graph, fixed, back.forward) < 2e-6
+            check_forward(graph, fixed, CheckedModel(both, graph, model, seed).forward)
+        backward = CheckedModel(backward_only(broken), graph, model, seed)
+        assert check_forward(graph, fixed, backward.forward) < 2e-6
         with pytest.raises(Fault, match="gradients of the input rows"):
-            check_backward(fixed, back.gradients)
+            check_backward(fixed, backward.gradients)
 
 
 @pytest.mark.parametrize(
@@ -79,45 +81,45 @@ def assert_refused(broken, both, kind, model):
         for broken in broken_for(model)
     ],
 )
-def test_no_broken_aggregation_passes(kind, model, broken):
+def test_broken_aggregations_are_refused(kind, model, broken):
     assert_refused(broken, Native(broken), kind, model)
 
 
 @pytest.mark.parametrize("broken", BROKEN_ATTENTION)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_broken_attention_passes(kind, broken):
+def test_broken_attention_is_refused(kind, broken):
     assert_refused(broken, Native(right_sums, broken), kind, "gat")
 
 
 @pytest.mark.parametrize("lost", LOST_GRADIENTS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_attention_without_its_gradient_is_refused(kind, lost):
-    """As FastGL's artifact has none: right values, and a part of the gradient."""
+def test_attention_without_its_gradient_is_refused(kind, lost):
+    """As in FastGL's artifact: correct values, and only a part of the gradient."""
     graph = graph_of(kind)
     for seed in BROKEN_SEEDS:
         fixed = known_block(kind, "gat", seed)
-        looked = Looked(Native(right_sums, lost), graph, "gat", seed)
-        assert check_forward(graph, fixed, looked.forward) < 2e-6
+        checked = CheckedModel(Native(right_sums, lost), graph, "gat", seed)
+        assert check_forward(graph, fixed, checked.forward) < 2e-6
         with pytest.raises(Fault, match="gradients of the input rows"):
-            check_backward(fixed, looked.gradients)
+            check_backward(fixed, checked.gradients)
 
 
 @pytest.mark.parametrize("name", ["source", "destination"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_lost_gradient_of_attention_vectors_alone_is_refused(kind, name):
+def test_lost_gradient_of_attention_vectors_is_refused(kind, name):
     def change(named):
         return {n: 0 * g if n.endswith(name) else g for n, g in named.items()}
 
     graph = graph_of(kind)
     for seed in BROKEN_SEEDS:
         fixed = known_block(kind, "gat", seed)
-        looked = Looked(Native(right_sums, right_attend), graph, "gat", seed, change)
+        checked = CheckedModel(Native(right_sums, right_attend), graph, "gat", seed, change)
         with pytest.raises(Fault, match="gradients of the weights"):
-            check_backward(fixed, looked.gradients)
+            check_backward(fixed, checked.gradients)
 
 
 class LostOwnRow(Native):
-    """The destination's own row gets no gradient; or no value, either."""
+    """The destination's own row has no gradient, or neither value nor gradient."""
 
     def __init__(self, forward_too):
         super().__init__(right_sums)
@@ -136,15 +138,15 @@ class LostOwnRow(Native):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_lost_own_row_of_graphsage_is_caught(kind):
+def test_lost_own_row_of_graphsage_is_caught(kind):
     graph = graph_of(kind)
     fixed = known_block(kind, "graphsage", 5)
     with pytest.raises(Fault, match="forward values"):
-        check_forward(graph, fixed, Looked(LostOwnRow(True), graph, "graphsage", 5).forward)
-    back = Looked(LostOwnRow(False), graph, "graphsage", 5)
-    assert check_forward(graph, fixed, back.forward) < 2e-6
+        check_forward(graph, fixed, CheckedModel(LostOwnRow(True), graph, "graphsage", 5).forward)
+    backward = CheckedModel(LostOwnRow(False), graph, "graphsage", 5)
+    assert check_forward(graph, fixed, backward.forward) < 2e-6
     with pytest.raises(Fault, match="gradients of the input rows"):
-        check_backward(fixed, back.gradients)
+        check_backward(fixed, backward.gradients)
 
 
 def rounded(dtype):
@@ -160,7 +162,7 @@ WRONG_WEIGHTS = {
 }
 
 
-# Each kind of graph meets each model and each fault, and each model each fault.
+# Covers each pair of graph and model, graph and fault, and model and fault.
 SQUARE = [
     (KINDS[(m + w) % len(KINDS)], model, wrong)
     for m, model in enumerate(sorted(MODELS))
@@ -171,62 +173,62 @@ SQUARE = [
 @pytest.mark.parametrize(("last", "what"), [("weight", "weights"), ("bias", "biases")])
 @pytest.mark.parametrize(("kind", "model", "wrong"), SQUARE)
 def test_wrong_gradients_of_weights_are_caught(kind, model, last, what, wrong):
-    """Of all layers' weights, or of all layers' biases."""
+    """Gradients of all weights, or of all biases."""
 
     def change(named):
         return {n: WRONG_WEIGHTS[wrong](g) if n.endswith(last) else g for n, g in named.items()}
 
     graph = graph_of(kind)
     fixed = known_block(kind, model, 10)
-    looked = Looked(Native(right_sums, right_attend), graph, model, 10, change)
+    checked = CheckedModel(Native(right_sums, right_attend), graph, model, 10, change)
     with pytest.raises(Fault, match=f"gradients of the {what}"):
-        check_backward(fixed, looked.gradients)
+        check_backward(fixed, checked.gradients)
 
 
-def test_weights_in_a_form_of_their_own_are_left_to_the_rows():
-    """A framework that keeps a matrix transposed, and passes its biases."""
+def test_transposed_weights_are_not_compared():
+    """A framework may store matrices transposed; its biases are compared."""
     graph = graph_of("constant")
     fixed = fixed_block(graph, "gcn", 1)
-    looked = Looked(Native(right_sums), graph, "gcn", 1)
+    checked = CheckedModel(Native(right_sums), graph, "gcn", 1)
 
-    def transposed(*given):
-        rows, parameters = looked.gradients(*given)
+    def transposed(*args):
+        rows, parameters = checked.gradients(*args)
         return rows, [(p.t(), g.t()) if p.dim() == 2 else (p, g) for p, g in parameters]
 
     assert check_backward(fixed, transposed)[1] == 3
 
 
-def test_a_model_without_a_way_back_is_caught():
+def test_model_without_gradients_is_caught():
     graph = graph_of("equal rows")
     fixed = fixed_block(graph, "gcn", 2)
     with pytest.raises(Fault, match=r"are off by 1.0e\+00"):
-        check_backward(fixed, lambda batch, x, back: (None, []))
+        check_backward(fixed, lambda batch, x, backward: (None, []))
 
 
-def test_not_a_number_is_caught():
+def test_nan_values_are_caught():
     graph = graph_of("constant")
     fixed = fixed_block(graph, "gcn", 2)
     with pytest.raises(Fault, match="off by nan"):
         check_forward(graph, fixed, lambda batch, x: torch.full((32, 4), float("nan")))
 
 
-def test_something_where_nothing_is_right_is_caught():
-    """On rows of zeros the right values are 0, and no share of them."""
+def test_nonzero_values_are_caught_where_zero_is_correct():
+    """On rows of zeros, correct values are 0, so a relative error is infinite."""
     graph = graph_of("zeros")
     fixed = fixed_block(graph, "gcn", 2)
     with pytest.raises(Fault, match="off by inf"):
         check_forward(graph, fixed, lambda batch, x: torch.full((32, 4), 1e-30))
 
 
-ALONE = Block(torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), SEED, 1)
+ISOLATED = Block(torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), SEED, 1)
 
 
-def test_a_sum_that_cancels_is_right_as_far_as_float32_goes():
-    """0.3 * 0.7 - 0.7 * 0.29999: most of what float32 has is gone, and half precision has none."""
+def test_cancelling_sum_is_accepted_within_float32_error():
+    """0.3 * 0.7 - 0.7 * 0.29999 loses most digits of float32 and all of half precision."""
     w = torch.tensor([[0.7, -0.29999]])
     weights = LinearWeights(w.double(), None, torch.zeros(1, dtype=torch.float64))
     x = torch.tensor([[0.3, 0.7]])
-    batch = MiniBatch(SEED, [ALONE], 0)
+    batch = MiniBatch(SEED, [ISOLATED], 0)
     fixed = FixedBlock("gcn", batch, [weights], Point(x, torch.ones(1, 1), 1))
     graph = replace(graph_of("constant"), features=x)
 
@@ -250,21 +252,21 @@ def test_values_of_another_shape_are_caught():
         check_forward(graph, fixed, lambda batch, x: torch.zeros(32, 1))
 
 
-def test_a_model_that_has_no_generic_point_is_told(monkeypatch):
+def test_model_without_a_generic_point_is_a_fault(monkeypatch):
     monkeypatch.setattr("gnnbench.models.error_bounds.error_factor", lambda terms: 1e6 * terms)
     with pytest.raises(Fault, match=f"cannot be checked in float32 at hidden={HIDDEN}"):
         fixed_block(graph_of("constant"), "gcn", 0)
 
 
-def test_a_wide_model_is_checked_on_fewer_neighbours(monkeypatch):
-    right = gradient_check.generic_point
+def test_wide_model_is_checked_with_fewer_neighbours(monkeypatch):
+    original = gradient_check.generic_point
 
     def point(model, weights, batch, seed):
-        found = right(model, weights, batch, seed)
+        candidate = original(model, weights, batch, seed)
         return (
-            gradient_check.Point(found.x, found.back, 3)
+            gradient_check.Point(candidate.x, candidate.back, 3)
             if batch.blocks[-1].num_edges > 40
-            else found
+            else candidate
         )
 
     graph = graph_of("constant")

@@ -15,7 +15,7 @@ from gnnbench.models.weights import layer_dims, make_weights
 
 HIDDEN, CLASSES, SEED = 8, 4, 2
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-# Attention over one neighbour has no gradient: here every node of the outer block has several.
+# Attention over one neighbour has no gradient, so every node of the outer block has several.
 NODES = [10, 11, 12, 13, 14, 15]
 MANY = MiniBatch(
     torch.tensor([10, 11]),
@@ -45,29 +45,29 @@ def reference_run(model, batch, x):
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("width", [3, 16])  # the linear map goes first where it narrows the rows
+@pytest.mark.parametrize("width", [3, 16])  # the linear map is first if it narrows the rows
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("name", sorted(FRAMEWORKS))
 def test_values_and_gradients_equal_the_reference(name, model, width, batch):
     framework, batch = framework_of(name), BATCHES[batch]
     x = torch.randn((6, width), generator=torch.Generator().manual_seed(1))
-    right, right_grad, leaves = reference_run(model, batch, x)
-    ours = build(model, framework, width, HIDDEN, CLASSES, 2, SEED)
+    expected, expected_grad, leaves = reference_run(model, batch, x)
+    built = build(model, framework, width, HIDDEN, CLASSES, 2, SEED)
     rows = x.clone().requires_grad_()
-    out = ours(framework.blocks(batch), rows)
+    out = built(framework.blocks(batch), rows)
     out.pow(2).sum().backward()
-    torch.testing.assert_close(out.double(), right, **CLOSE)
-    torch.testing.assert_close(rows.grad, right_grad, **CLOSE)
-    found = list(ours.parameters())
-    assert len(found) == len(leaves)
+    torch.testing.assert_close(out.double(), expected, **CLOSE)
+    torch.testing.assert_close(rows.grad, expected_grad, **CLOSE)
+    parameters = list(built.parameters())
+    assert len(parameters) == len(leaves)
     for leaf in leaves:  # frameworks name, shape and order parameters differently; the values pair
-        same = [p for p in found if torch.equal(p.flatten(), leaf.flatten())]
+        same = [p for p in parameters if torch.equal(p.flatten(), leaf.flatten())]
         grads = [p.grad.view(leaf.shape) for p in same]
         assert any(torch.allclose(grad, leaf.grad, **CLOSE) for grad in grads)
         assert leaf.grad.abs().sum() > 0 or (model == "gat" and batch is BATCH)
 
 
-def test_visits_weigh_pinsage_alone():
+def test_visits_affect_pinsage_only():
     for model in MODELS:
         x = torch.randn((6, 3), generator=torch.Generator().manual_seed(1))
         one, other = (reference_run(model, batch, x)[0] for batch in (MANY, WALKED))
@@ -76,28 +76,28 @@ def test_visits_weigh_pinsage_alone():
 
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("name", sorted(FRAMEWORKS))
-def test_gradients_in_float64(name, model):
-    """Of the rows and of all weights, against finite differences."""
+def test_gradients_agree_with_finite_differences(name, model):
+    """Gradients of the rows and of all weights, in float64."""
     framework = framework_of(name)
-    ours = build(model, framework, 3, HIDDEN, CLASSES, 2, SEED).double()
+    built = build(model, framework, 3, HIDDEN, CLASSES, 2, SEED).double()
     x = torch.randn((6, 3), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    names = [name for name, _ in ours.named_parameters()]
+    names = [name for name, _ in built.named_parameters()]
     noise = torch.Generator().manual_seed(4)  # a bias of 0 is a kink where nothing is aggregated
     values = [
         (p.detach() + 0.1 * torch.randn(p.shape, generator=noise)).requires_grad_()
-        for p in ours.parameters()
+        for p in built.parameters()
     ]
     blocks = framework.blocks(WALKED)
 
     def run(x, *values):
-        given = dict(zip(names, values, strict=True))
-        return torch.func.functional_call(ours, given, (blocks, x))
+        by_name = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(built, by_name, (blocks, x))
 
     assert torch.autograd.gradcheck(run, (x.requires_grad_(), *values))
 
 
-def test_rows_between_layers_have_length_1_where_asked():
-    """A row of zeros stays one."""
+def test_unit_rows_normalizes_rows_between_layers():
+    """A row of zeros is unchanged."""
 
     class Same(torch.nn.Module):
         def forward(self, block, x):
@@ -107,7 +107,7 @@ def test_rows_between_layers_have_length_1_where_asked():
     assert Stack([Same(), Same()])([None] * 2, x).tolist() == [[3, 4, 0], [0, 0, 0]]
     out = Stack([Same(), Same()], unit_rows=True)([None] * 2, x)
     torch.testing.assert_close(out, torch.tensor([[0.6, 0.8, 0.0], [0.0, 0.0, 0.0]]))
-    # Values of the output layer are as they are.
+    # Values of the output layer are unchanged.
     assert torch.equal(Stack([Same()], unit_rows=True)([None], x), x)
 
 
@@ -124,6 +124,6 @@ def test_layers_start_from_copies_of_the_weights(name):
     assert torch.equal(weights.neighbour, before)
 
 
-def test_unknown_model():
+def test_unknown_model_is_refused():
     with pytest.raises(UsageError, match="unknown model 'gnc'; did you mean 'gcn'"):
         build("gnc", framework_of("native"), 4, 4, 2, 1, 0)

@@ -1,4 +1,4 @@
-"""Nsight Compute's lines, as it writes them, shared out among kernels of ours."""
+"""Nsight Compute's output, assigned to kernels by marks."""
 
 import stat
 
@@ -35,7 +35,7 @@ TEXT = "\n".join(
 )  # fmt: skip
 
 
-def test_launches_belong_to_the_mark_before_them():
+def test_launches_are_counted_by_the_preceding_mark():
     first, second = ncu.counts_by_mark(TEXT)
     assert list(first.values()) == [1000, 50, 800, 200, 4096, 1024, 64, 8, 0]
     assert list(second.values()) == [40, 10, 40, 20, 400, 50, 1, 2, 3]
@@ -46,14 +46,14 @@ def test_launches_belong_to_the_mark_before_them():
     assert ncu.rates(dict.fromkeys(first, 0.0))["l1_hit"] is None
 
 
-def test_nothing_comes_of_a_text_without_a_table():
+def test_output_without_a_table_has_no_counts():
     assert ncu.counts_by_mark("==ERROR== ERR_NVGPUCTRPERM - no permission\n") == []
     assert ncu.counts_by_mark("") == []
 
 
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
-    """A program by the name of ncu that writes a text where it is told to."""
+    """Installs a fake ncu that writes a text to its log file."""
 
     def make(text, code=0, words=""):
         program = tmp_path / "ncu"
@@ -69,7 +69,7 @@ def tool(tmp_path, monkeypatch):
     return make
 
 
-def test_it_is_run_and_read(tool):
+def test_ncu_is_run_and_its_output_is_read(tool):
     tool(TEXT)
     assert ncu.counted(["true"]) == ncu.counts_by_mark(TEXT)
 
@@ -82,13 +82,13 @@ def test_it_is_run_and_read(tool):
         ("", 0, "", "read nothing: it wrote no kernel"),
     ],
 )
-def test_why_there_is_nothing_is_told(tool, text, code, words, reason):
+def test_failed_ncu_gives_the_reason(tool, text, code, words, reason):
     tool(text, code, words)
     with pytest.raises(NoCounters, match=reason):
         ncu.counted(["true"])
 
 
-def test_without_the_tool_the_row_will_say_so(monkeypatch, tmp_path):
+def test_missing_ncu_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCounters, match=r"'ncu' .* is not installed"):
         ncu.counted(["true"])

@@ -1,4 +1,4 @@
-"""Counters of a process: counted over all its threads, told of or refused by name."""
+"""Hardware counters of a process, over all its threads."""
 
 import mmap
 import threading
@@ -25,15 +25,15 @@ def faults(run):
 
 @pytest.fixture
 def memory():
-    with mmap.mmap(-1, PAGES * mmap.PAGESIZE) as found:
+    with mmap.mmap(-1, PAGES * mmap.PAGESIZE) as mapped:
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
-            found.madvise(mmap.MADV_NOHUGEPAGE)
-        yield found
+            mapped.madvise(mmap.MADV_NOHUGEPAGE)
+        yield mapped
 
 
-def test_work_is_counted_and_nothing_else(memory):
+def test_only_the_given_work_is_counted(memory):
     assert faults(lambda: None) < PAGES <= faults(lambda: touch(memory))
-    assert faults(lambda: touch(memory)) < PAGES  # all pages are there
+    assert faults(lambda: touch(memory)) < PAGES  # all pages are resident
 
 
 def test_work_of_other_threads_is_counted(memory):
@@ -55,23 +55,23 @@ def test_work_of_other_threads_is_counted(memory):
     thread.join()
 
 
-def test_an_event_that_is_not_there_is_refused_with_the_reason():
+def test_missing_event_is_refused_with_the_reason():
     with pytest.raises(perf.NoCounters, match="gives no counter of the processor's caches \\("):
         perf.counted(lambda: None, {"none": (perf.HARDWARE_CACHE, 0xFFFF)})
 
 
-def test_rates_of_counts_written_out():
+def test_rates_of_counts():
     counts = {"l1_reads": 1000, "l1_misses": 200, "last_reads": 50, "last_misses": 10}
     assert perf.rates(counts) == {"l1_hit": 0.8, "l2_hit": 0.75, "memory_bytes": 640}
 
 
-def test_counts_that_contradict_one_another_are_no_rate():
+def test_contradictory_counts_have_no_rate():
     prefetched = {"l1_reads": 1000, "l1_misses": 200, "last_reads": 300, "last_misses": 10}
     assert perf.rates(prefetched) == {"l1_hit": 0.8, "l2_hit": None, "memory_bytes": 640}
     nothing = dict.fromkeys(perf.EVENTS, 0)
     assert perf.rates(nothing) == {"l1_hit": None, "l2_hit": None, "memory_bytes": 0}
 
 
-def test_a_count_that_took_turns_is_scaled():
+def test_multiplexed_count_is_scaled():
     assert perf._scaled(10, 100, 50) == 20
     assert perf._scaled(0, 100, 0) == 0

@@ -1,4 +1,4 @@
-"""The kernels of a batch: what a model asks for, how frameworks do it, and that it is right."""
+"""The kernels of a batch: a model's aggregations, frameworks, and detection of wrong results."""
 
 import pytest
 import torch
@@ -34,20 +34,20 @@ def graph(tmp_path_factory):
     return load_dataset("products~twin@0.0005", root=tmp_path_factory.mktemp("data"))
 
 
-def looked_at(graph, system, **changes):
-    made = make(graph, system=system, **changes)
-    return Bench(made.job, made.stages, made.trainer.framework), made.seeds(5)[0]
+def make_bench(graph, system, **changes):
+    built = make(graph, system=system, **changes)
+    return Bench(built.job, built.stages, built.trainer.framework), built.seeds(5)[0]
 
 
 @pytest.mark.parametrize(
     ("model", "mode", "widths"),
     [
         ("gcn", "gcn", [16, 16, 7]), ("graphsage", "mean", [16, 16, 7]),  # the narrower rows
-        ("gin", "sum", [30, 16, 16]),  # rows as they come
-        ("pinsage", "mean", [16, 16, 16]),  # behind a layer as wide as the hidden ones
+        ("gin", "sum", [30, 16, 16]),  # unchanged rows
+        ("pinsage", "mean", [16, 16, 16]),  # after a linear layer of the hidden width
     ],
 )  # fmt: skip
-def test_models_are_asked_what_they_aggregate(model, mode, widths):
+def test_aggregation_calls_of_models(model, mode, widths):
     """Layers of 30 to 16, 16 to 16, 16 to 7."""
     nodes = torch.arange(6)
     block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
@@ -58,7 +58,7 @@ def test_models_are_asked_what_they_aggregate(model, mode, widths):
     ]
 
 
-def test_attention_is_asked_for_with_its_heads():
+def test_aggregation_calls_of_attention_have_heads():
     nodes = torch.arange(6)
     block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
     blocks = [block, Block(ints(0, 1), ints(2), nodes[:3], 1)]
@@ -68,7 +68,7 @@ def test_attention_is_asked_for_with_its_heads():
     ]  # fmt: skip
 
 
-def test_visits_of_walks_are_asked_for_as_weights():
+def test_visit_counts_are_weights_of_aggregation_calls():
     block = Block(ints(0, 1), ints(1), torch.arange(2), 1, weights=torch.tensor([3.0]))
     assert aggregation_calls("pinsage", [block], 30, 16, 7) == [
         AggregationCall(1, "mean", 7, weighted=True)
@@ -77,9 +77,9 @@ def test_visits_of_walks_are_asked_for_as_weights():
 
 @pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
 @pytest.mark.parametrize("system", ["baseline", "dgl", "pyg"])
-def test_every_framework_aggregates_as_the_reference(graph, system, model):
-    look, seeds = looked_at(graph, system, model=model)
-    kernels = look.kernels(seeds, 5)
+def test_kernels_of_every_framework_are_correct(graph, system, model):
+    roofline_bench, seeds = make_bench(graph, system, model=model)
+    kernels = roofline_bench.kernels(seeds, 5)
     assert [k.name for k in kernels[:2]] == ["sample", "gather"]
     assert [(k.layer, k.direction) for k in kernels[2:]] == [
         (layer, direction) for layer in (1, 2, 3) for direction in DIRECTIONS
@@ -90,28 +90,28 @@ def test_every_framework_aggregates_as_the_reference(graph, system, model):
 
 
 @pytest.mark.parametrize("aggregate", ["csr", "spmm", "scatter", "gnnadvisor"])
-def test_every_aggregation_of_ours_has_its_kernels(graph, aggregate):
-    """By its name alone; attention where it has one."""
+def test_kernels_of_every_native_aggregation_are_correct(graph, aggregate):
+    """Includes attention if the aggregation supports it."""
     settings = {"aggregate": aggregate}
-    look, seeds = looked_at(graph, "baseline", settings=settings, model="gin")
-    kernels = look.kernels(seeds, 5)
+    roofline_bench, seeds = make_bench(graph, "baseline", settings=settings, model="gin")
+    kernels = roofline_bench.kernels(seeds, 5)
     assert [k.wrong() for k in kernels] == [""] * 11
-    attends = look.framework.attention() is not None
+    attends = roofline_bench.framework.attention() is not None
     calls = [AggregationCall(1, None, 16, heads=8, slope=0.2)]
-    batch = look.stages.sampler.sample(seeds, 5, 0)
-    found = aggregations(batch, look.framework, calls)
-    assert [k.wrong() for k in found] == [""] * 3 * attends
+    batch = roofline_bench.stages.sampler.sample(seeds, 5, 0)
+    attention_kernels = aggregations(batch, roofline_bench.framework, calls)
+    assert [k.wrong() for k in attention_kernels] == [""] * 3 * attends
     assert attends == (aggregate in ("csr", "scatter"))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "gcn"])
-def test_planted_faults_are_found(mode):
-    """One element of one row, in the last column; a neighbour that is left out."""
+def test_planted_faults_are_detected(mode):
+    """A wrong element in the last column, and a missing neighbour."""
     nodes = torch.arange(6)
     batch = type("B", (), {})()
     batch.blocks = [Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)]
     batch.seeds = nodes[:3]
-    right = make_native()
+    correct = make_native()
 
     class Off(torch.autograd.Function):
         @staticmethod
@@ -122,25 +122,25 @@ def test_planted_faults_are_found(mode):
         def backward(ctx, grad):
             return grad * torch.linspace(1, 1.001, grad.shape[1])
 
-    def late(block, x, mode, weights=None):
-        out = right(block, x, mode, weights)
+    def wrong_values(block, x, mode, weights=None):
+        out = correct(block, x, mode, weights)
         return torch.cat([out[:-1], out[-1:] * torch.linspace(1, 1.001, x.shape[1])])
 
-    def backwards(block, x, mode, weights=None):
-        return right(block, Off.apply(x), mode, weights)
+    def wrong_gradients(block, x, mode, weights=None):
+        return correct(block, Off.apply(x), mode, weights)
 
-    def short(block, x, mode, weights=None):
+    def missing_neighbour(block, x, mode, weights=None):
         some = Block(block.indptr - (block.indptr == 5).int(), block.indices[:4], nodes, 3)
-        return right(some, x, mode, weights)
+        return correct(some, x, mode, weights)
 
     for faulty, forward, backward in (
-        (right, "", ""), (late, "values", "gradients"), (backwards, "", "gradients"),
-        (short, "values", "gradients"),
+        (correct, "", ""), (wrong_values, "values", "gradients"),
+        (wrong_gradients, "", "gradients"), (missing_neighbour, "values", "gradients"),
     ):  # fmt: skip
         kernels = aggregations(batch, Native(faulty), [AggregationCall(1, mode, 8)])
-        found = {k.direction: k.wrong() for k in kernels}
+        faults = {k.direction: k.wrong() for k in kernels}
         for direction, words in (("forward", forward), ("backward", backward)):
-            assert words in found[direction] and bool(words) == bool(found[direction])
+            assert words in faults[direction] and bool(words) == bool(faults[direction])
 
 
 def make_native():
@@ -149,18 +149,18 @@ def make_native():
     return aggregate
 
 
-def test_faults_of_attention_are_found(graph):
-    """Weights that do not add up to 1, and rows' gradients that are a thousandth too large."""
-    look, seeds = looked_at(graph, "baseline", model="gat")
-    right = look.framework.attention()
-    batch = look.stages.sampler.sample(seeds, 5, 0)
-    calls = look.aggregation_calls(batch)[:1]
+def test_faults_of_attention_are_detected(graph):
+    """Results that are too large by 0.1 %, and a wrong slope."""
+    roofline_bench, seeds = make_bench(graph, "baseline", model="gat")
+    correct = roofline_bench.framework.attention()
+    batch = roofline_bench.stages.sampler.sample(seeds, 5, 0)
+    calls = roofline_bench.aggregation_calls(batch)[:1]
 
     def large(block, z, of_source, of_destination, slope):
-        return right(block, z, of_source, of_destination, slope) * 1.001
+        return correct(block, z, of_source, of_destination, slope) * 1.001
 
     def flat(block, z, of_source, of_destination, slope):
-        return right(block, z, of_source, of_destination, 1.0)
+        return correct(block, z, of_source, of_destination, 1.0)
 
     for faulty in (large, flat):
         kernels = aggregations(batch, Native(make_native(), faulty), calls)
@@ -169,7 +169,7 @@ def test_faults_of_attention_are_found(graph):
         assert "layer 1 (attention, 16 wide)" in kernels[0].wrong()
 
 
-def test_weighted_edges_are_held_against_their_reference():
+def test_weighted_aggregation_is_compared_with_its_reference():
     nodes = torch.arange(6)
     batch = type("B", (), {})()
     weights = torch.tensor([1.0, 2.0, 3.0, 1.0, 2.0])
@@ -187,7 +187,7 @@ def test_weighted_edges_are_held_against_their_reference():
     assert kernels[0].work.flops == 4 * (2 * 5 + 2)
 
 
-def test_a_framework_without_an_aggregation_has_no_kernels_of_it():
+def test_framework_without_an_aggregation_has_no_kernels():
     class Closed(Framework):
         name = "closed"
 
@@ -200,30 +200,32 @@ def test_a_framework_without_an_aggregation_has_no_kernels_of_it():
     assert aggregations(None, Closed(), [AggregationCall(1, "sum", 8)]) == []
 
 
-def test_ceilings_and_kernels_are_run_in_turns(graph, monkeypatch):
-    look, seeds = looked_at(graph, "baseline")
-    seen = []
+def test_ceilings_and_kernels_alternate(graph, monkeypatch):
+    roofline_bench, seeds = make_bench(graph, "baseline")
+    runs = []
     plain = bench.timed
 
-    def watched(run, device):
-        seen.append(run)
+    def recording(run, device):
+        runs.append(run)
         return plain(run, device)
 
-    monkeypatch.setattr(bench, "timed", watched)
-    records, fault = look.run(seeds, 5)
+    monkeypatch.setattr(bench, "timed", recording)
+    records, fault = roofline_bench.run(seeds, 5)
     assert fault == ""
-    above = [(r["name"], r["level"], r["row_bytes"]) for r in records if r["kind"] == "ceiling"]
-    assert above[:5] == [
+    ceiling_records = [
+        (r["name"], r["level"], r["row_bytes"]) for r in records if r["kind"] == "ceiling"
+    ]
+    assert ceiling_records[:5] == [
         ("fma", "", 0), ("copy", "memory", 0), ("read", "memory", 0), ("read", "L2", 0),
         ("read", "L3", 0),
     ]  # fmt: skip
     dim = graph.feature_dim
-    assert [w for _, _, w in above[5:]] == [4, 4 * 16, 4 * dim]
-    turns = bench.ROUNDS + 1
-    each = len(seen) // turns
-    assert each * turns == len(seen) and each == len(records)
-    first = seen[: len(above)]  # kernels are made ready anew each time
-    assert seen[2 * each - len(above) : 2 * each] == first[::-1]
+    assert [w for _, _, w in ceiling_records[5:]] == [4, 4 * 16, 4 * dim]
+    repetitions = bench.ROUNDS + 1
+    each = len(runs) // repetitions
+    assert each * repetitions == len(runs) and each == len(records)
+    first = runs[: len(ceiling_records)]  # kernels are prepared again each time
+    assert runs[2 * each - len(ceiling_records) : 2 * each] == first[::-1]
     for r in records:
         assert r["seconds"] > 0 and r["amount"] > 0 and r["spread"] >= 0
     kernels = {(r["name"], r["layer"], r["direction"]): r for r in records if r["kind"] == "kernel"}
@@ -233,25 +235,27 @@ def test_ceilings_and_kernels_are_run_in_turns(graph, monkeypatch):
     assert kernels["gather", 0, ""]["unit"] == "B/s"
 
 
-def test_a_wrong_kernel_is_not_measured(graph, monkeypatch):
-    look, seeds = looked_at(graph, "baseline")
-    right = make_native()
-    look.framework = Native(lambda block, x, mode, w=None: right(block, x, mode, w) * 1.001)
+def test_wrong_kernel_is_not_measured(graph, monkeypatch):
+    roofline_bench, seeds = make_bench(graph, "baseline")
+    correct = make_native()
+    roofline_bench.framework = Native(
+        lambda block, x, mode, w=None: correct(block, x, mode, w) * 1.001
+    )
     monkeypatch.setattr(bench, "timed", None)
-    records, fault = look.run(seeds, 5)
+    records, fault = roofline_bench.run(seeds, 5)
     assert records == [] and fault.startswith("the aggregation of layer 1 (gcn, 16 wide) has other")
 
 
-def test_looking_leaves_the_epoch_as_it_was(graph):
-    """Neither counts nor rows nor the model change."""
-    made = make(graph)
-    before = run(made, 1)
-    made.diagnostics.roofline(7)
+def test_roofline_measurement_does_not_change_epochs(graph):
+    """Counters, rows and the model are unchanged."""
+    system = make(graph)
+    before = run(system, 1)
+    system.diagnostics.roofline(7)
     assert run(make(graph), 1).loss == before.loss
-    again = run(made, 2)
+    second = run(system, 2)
     other = make(graph)
     run(other, 1)
-    right = run(other, 2)
-    assert (again.loss, again.counts, again.sampled_edges) == (
-        right.loss, right.counts, right.sampled_edges
+    correct = run(other, 2)
+    assert (second.loss, second.counts, second.sampled_edges) == (
+        correct.loss, correct.counts, correct.sampled_edges
     )  # fmt: skip

@@ -13,8 +13,8 @@ from gnnbench.statistics.stopping_rule import Rule
 from gnnbench.statistics.variance_prior import SHARE_OF_DEGREES, VariancePrior, committed
 
 
-def lives(pairs, s_life, s_round, rounds=8, seed=3):
-    """Log ratios of A/A pairs: two lives and their rounds."""
+def log_ratios(pairs, s_life, s_round, rounds=8, seed=3):
+    """Log ratios of A/A pairs, by pair and round."""
     rng = np.random.default_rng(seed)
     levels = rng.normal(0, s_life, pairs) - rng.normal(0, s_life, pairs)
     noise_of = rng.normal(0, math.sqrt(2) * s_round, (pairs, rounds))
@@ -23,42 +23,42 @@ def lives(pairs, s_life, s_round, rounds=8, seed=3):
 
 @pytest.mark.parametrize("rounds", [2, 6, 12])
 @pytest.mark.parametrize("s_life,s_round", [(0.03, 0.01), (0.026, 0.14), (0.0, 0.05)])
-def test_the_two_spreads_are_told_apart(s_life, s_round, rounds):
-    found = noise.spread(lives(20_000, s_life, s_round, rounds))
-    assert found.s_round == pytest.approx(s_round, rel=0.05)
-    assert found.s_life == pytest.approx(s_life, rel=0.15, abs=0.006)
+def test_spreads_of_trials_and_rounds_are_separated(s_life, s_round, rounds):
+    spread = noise.spread(log_ratios(20_000, s_life, s_round, rounds))
+    assert spread.s_round == pytest.approx(s_round, rel=0.05)
+    assert spread.s_life == pytest.approx(s_life, rel=0.15, abs=0.006)
 
 
-def test_the_spread_of_a_pair_is_seen():
+def test_spread_of_a_pair():
     spread = Spread(s_round=0.1, s_life=0.03)
-    d = [np.median(p) for p in lives(4000, 0.03, 0.1, rounds=6)]
+    d = [np.median(p) for p in log_ratios(4000, 0.03, 0.1, rounds=6)]
     assert spread.of_pair(6) == pytest.approx(np.std(d), rel=0.1)
     assert spread.of_pair(12) < spread.of_pair(2)
 
 
-def test_equals_verify_and_what_is_no_equal_does_not():
-    quiet = noise.verify(lives(100, 0.02, 0.02), Rule())
+def test_verification_of_equal_and_biased_pairs():
+    quiet = noise.verify(log_ratios(100, 0.02, 0.02), Rule())
     assert (quiet.lives, quiet.comparisons) == (200, 2000)
     assert quiet.rate <= quiet.bound <= 0.05
     assert 0.02 <= quiet.detectable <= 0.06
-    assert quiet.one_pair_rate > 0.3  # lives differ; rounds do not show it
+    assert quiet.one_pair_rate > 0.3  # trials differ, which rounds do not show
     assert quiet.bias_ci_low <= 1 <= quiet.bias_ci_high
     assert (quiet.groups, quiet.in_order) == (10, 0)
-    # Random signs hide a side that is always the slower; in order it is seen.
-    slower = [[r + 0.05 for r in pair] for pair in lives(100, 0.02, 0.02)]
-    found = noise.verify(slower, Rule())
-    assert found.bias_ci_low > 1.03 and found.in_order > 5
-    # A rule that looks after every pair from the second on, without sharing the error.
+    # Random signs hide a side that is always slower; the order of pairs shows it.
+    slower = [[r + 0.05 for r in pair] for pair in log_ratios(100, 0.02, 0.02)]
+    biased = noise.verify(slower, Rule())
+    assert biased.bias_ci_low > 1.03 and biased.in_order > 5
+    # A rule that tests after every pair without correcting for repeated tests.
     eager = Rule(looks=(5, 6, 7, 8, 9, 10), margin=0.0, alpha=0.05 * 6)
-    assert noise.verify(lives(100, 0.02, 0.02), eager).rate > 0.05
+    assert noise.verify(log_ratios(100, 0.02, 0.02), eager).rate > 0.05
     # A prior that expects far too little noise makes false verdicts; the check shows them.
     naive = VariancePrior(200.0, math.log(1e-8), 0.0, 20)
-    assert noise.verify(lives(100, 0.02, 0.02), Rule(margin=0.0), naive).rate > quiet.rate
+    assert noise.verify(log_ratios(100, 0.02, 0.02), Rule(margin=0.0), naive).rate > quiet.rate
 
 
-def test_too_few_lives_verify_nothing():
+def test_too_few_pairs_cannot_be_verified():
     with pytest.raises(ValueError, match="19 pairs are too few"):
-        noise.verify(lives(19, 0.02, 0.02), Rule())
+        noise.verify(log_ratios(19, 0.02, 0.02), Rule())
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def calibration(monkeypatch, tmp_path):
     )
 
 
-def test_calibrations_are_kept_by_machine_and_cell(calibration):
+def test_calibrations_are_stored_by_machine_and_cell(calibration):
     assert noise.load("m") == []
     noise.store(calibration)
     noise.store(replace(calibration, device="cuda"))
@@ -83,7 +83,7 @@ def test_calibrations_are_kept_by_machine_and_cell(calibration):
     assert noise.load("n") == [replace(calibration, machine_id="n")]
 
 
-def test_a_cell_takes_the_nearest_of_its_device_and_threads(calibration):
+def test_best_calibration_is_the_nearest_of_equal_device_and_threads(calibration):
     cell = SimpleNamespace(device="cpu", until="sample", dataset="e", system="pyg")
     sampling = replace(calibration, until="sample")
     alike = replace(sampling, dataset="e")
@@ -94,7 +94,7 @@ def test_a_cell_takes_the_nearest_of_its_device_and_threads(calibration):
     assert noise.best([replace(calibration, device="cuda")], cell, 2) is None
 
 
-def test_prior_is_of_the_machine_once_it_has_enough_calibrations(calibration):
+def test_prior_uses_the_machines_calibrations_if_there_are_enough(calibration):
     assert noise.prior([calibration] * 9, "cpu") == committed()["cpu"]
     varied = [
         replace(
@@ -113,7 +113,7 @@ def test_prior_is_of_the_machine_once_it_has_enough_calibrations(calibration):
 
 
 def test_prior_of_calibrations_has_the_degrees_of_their_pairs(calibration):
-    """Clipping the spread between processes at 0 would hide most of how much variances differ."""
+    """Clipping the spread between processes at 0 would hide most of the variation."""
     rng = np.random.default_rng(0)
     variances = 0.01 * 6 / rng.chisquare(6, 400)  # six degrees of freedom
     spreads = [noise.spread([r + rng.normal(0, 0.005, 6) for r in rng.normal(0, v**0.5, (8, 1))])
@@ -126,12 +126,12 @@ def test_prior_of_calibrations_has_the_degrees_of_their_pairs(calibration):
 
 
 def test_pairs_of_one_round_are_verified_without_a_prior():
-    single = [[r[0]] for r in lives(60, 0.02, 0.02)]
+    single = [[r[0]] for r in log_ratios(60, 0.02, 0.02)]
     with_prior = noise.verify(single, Rule(), committed()["cpu"])
     assert with_prior == noise.verify(single, Rule())
 
 
-def test_a_floor_is_of_the_very_cell(calibration):
+def test_exact_calibration_is_of_the_same_cell(calibration):
     cell = SimpleNamespace(device="cpu", until="compute", dataset="d", system="baseline")
     assert noise.exact([calibration], cell, 2) == calibration
     assert noise.exact([calibration], cell, 4) is None
@@ -139,7 +139,7 @@ def test_a_floor_is_of_the_very_cell(calibration):
     assert noise.exact([calibration], other, 2) is None
 
 
-def test_floors_of_version_1_are_no_calibration(calibration):
+def test_floors_of_version_1_are_ignored(calibration):
     noise.store_path().write_text(json.dumps({"m": {"cpu": {"levels": []}}}))
     assert noise.load("m") == []
     noise.store(calibration)
@@ -147,7 +147,7 @@ def test_floors_of_version_1_are_no_calibration(calibration):
 
 
 @pytest.mark.parametrize("text", ["{", '{"m": [{}]}', "[]"])
-def test_a_damaged_store_is_told(calibration, text):
+def test_damaged_store_is_an_error(calibration, text):
     noise.store_path().write_text(text)
     with pytest.raises(DataError, match="damaged"):
         noise.load("m")

@@ -1,4 +1,4 @@
-"""Edges looked up in rows, against counting them."""
+"""Lookup of edges in rows, compared with counting."""
 
 from types import SimpleNamespace
 
@@ -23,29 +23,29 @@ def graph(rows, dtype=torch.int32):
 ROWS = [[1, 2, 2, 5], [], [0, 0], [3], [], []]
 
 
-def times(found, *couples):
-    dst, src = torch.tensor(couples).T
-    return found.times(dst, src).tolist()
+def times(searched, *pairs):
+    dst, src = torch.tensor(pairs).T
+    return searched.times(dst, src).tolist()
 
 
 @pytest.mark.parametrize("rows", [ROWS, [row[::-1] for row in ROWS]])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_parallel_edges_are_counted_and_others_are_none(rows, dtype):
-    found = Edges(graph(rows, dtype))
-    couples = (0, 1), (0, 2), (0, 5), (0, 0), (0, 3), (1, 1), (2, 0), (3, 3), (5, 0), (5, 5)
-    assert times(found, *couples) == [1, 2, 1, 0, 0, 0, 2, 1, 0, 0]
+def test_parallel_edges_are_counted(rows, dtype):
+    searched = Edges(graph(rows, dtype))
+    pairs = (0, 1), (0, 2), (0, 5), (0, 0), (0, 3), (1, 1), (2, 0), (3, 3), (5, 0), (5, 5)
+    assert times(searched, *pairs) == [1, 2, 1, 0, 0, 0, 2, 1, 0, 0]
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_edges_without_weight_are_none(turned):
+@pytest.mark.parametrize("reversed_rows", [False, True])
+def test_edges_without_weight_are_not_counted(reversed_rows):
     rows, weight = ROWS, [1, 0, 1, 0, 1, 1, 0]
-    if turned:
+    if reversed_rows:
         rows, weight = [row[::-1] for row in ROWS], [0, 1, 0, 1, 1, 1, 0]
-    found = Edges(graph(rows), torch.tensor(weight, dtype=torch.bool))
-    assert times(found, (0, 1), (0, 2), (0, 5), (2, 0), (3, 3)) == [1, 1, 0, 2, 0]
+    searched = Edges(graph(rows), torch.tensor(weight, dtype=torch.bool))
+    assert times(searched, (0, 1), (0, 2), (0, 5), (2, 0), (3, 3)) == [1, 1, 0, 2, 0]
 
 
-def test_a_graph_without_edges_and_no_couples():
+def test_graph_without_edges_and_empty_queries():
     none = Edges(graph([[], []]))
     assert times(none, (0, 1), (1, 0)) == [0, 0]
     assert Edges(graph(ROWS)).times(*torch.empty(2, 0, dtype=torch.int64)).tolist() == []
@@ -55,13 +55,13 @@ def test_a_graph_without_edges_and_no_couples():
     st.lists(st.lists(st.integers(0, 9), max_size=7), min_size=10, max_size=10),
     st.integers(1, 12), st.booleans(),
 )  # fmt: skip
-def test_every_couple_in_chunks_of_any_size(rows, chunk, in_order):
+def test_every_pair_in_chunks_of_any_size(rows, chunk, in_order):
     rows = [sorted(row) for row in rows] if in_order else rows
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edges, "CHUNK", chunk)
-        found = Edges(graph(rows))
-    couples = [(v, u) for v in range(10) for u in range(10)]
-    assert times(found, *couples) == [rows[v].count(u) for v, u in couples]
+        searched = Edges(graph(rows))
+    pairs = [(v, u) for v in range(10) for u in range(10)]
+    assert times(searched, *pairs) == [rows[v].count(u) for v, u in pairs]
 
 
 @given(

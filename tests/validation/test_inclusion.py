@@ -1,4 +1,4 @@
-"""The test of a sampler's law: its moments by enumeration, right picks pass, others do not."""
+"""The test of a sampler's law: moments by enumeration, and biased picks."""
 
 import itertools
 import math
@@ -26,15 +26,15 @@ class Graph:
 
 
 def star(*neighbours, weights=None):
-    """Node 0 has the neighbours named; no other has any."""
+    """Node 0 has the given neighbours, other nodes have none."""
     degree = len(neighbours)
     indptr = torch.tensor([0] + [degree] * (max(neighbours) + 1))
-    found = None if weights is None else torch.tensor(weights)
-    return Graph(indptr, torch.tensor(neighbours, dtype=torch.int32), found)
+    edge_weights = None if weights is None else torch.tensor(weights)
+    return Graph(indptr, torch.tensor(neighbours, dtype=torch.int32), edge_weights)
 
 
 def outcomes(law, places, fanout, weights):
-    """Every outcome of one row with its probability: places that are picked."""
+    """Every outcome of one row (the sampled places) with its probability."""
     if law == WITHOUT:
         subsets = list(itertools.combinations(range(places), fanout))
         return [(one, 1 / len(subsets)) for one in subsets]
@@ -53,7 +53,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("law,neighbours,fanout", CASES)
-def test_moments_are_those_of_the_law(law, neighbours, fanout):
+def test_moments_equal_those_of_the_law(law, neighbours, fanout):
     weights = ([0.5, 2.0, 0.0, 1.5] if law == BY_WEIGHT else [1.0] * 9)[: len(neighbours)]
     graph = star(*neighbours, weights=weights)
     rule = Law.of(PICK[law], graph.indptr, graph.weights)
@@ -66,9 +66,9 @@ def test_moments_are_those_of_the_law(law, neighbours, fanout):
         return [rows.scored(score), rows.beside() if law == WITHOUT else rows.repeats()]
 
     known = outcomes(law, len(neighbours), fanout, weights)
-    found = [(statistics(places), chance) for places, chance in known]
+    results = [(statistics(places), chance) for places, chance in known]
     for which in range(2):
-        values = [(one[which], chance) for one, chance in found]
+        values = [(one[which], chance) for one, chance in results]
         if not values[0][0][0].numel():  # parallel edges have no places
             assert which == 1 and len(set(neighbours)) < len(neighbours)
             continue
@@ -76,15 +76,15 @@ def test_moments_are_those_of_the_law(law, neighbours, fanout):
         square = sum(chance * float(t) ** 2 for (t, *_), chance in values)
         assert mean == pytest.approx(0, abs=1e-12)
         assert square == pytest.approx(float(values[0][0][1]), abs=1e-12)
-        told = sum(chance * float(one.drawn) for one, chance in values)
-        assert told == pytest.approx(float(values[0][0].expected), abs=1e-12)
+        expected_drawn = sum(chance * float(one.drawn) for one, chance in values)
+        assert expected_drawn == pytest.approx(float(values[0][0].expected), abs=1e-12)
         worst = max(abs(float(t)) for (t, *_), chance in values if chance)
         assert worst <= float(values[0][0][2]) + 1e-12
 
 
-def test_the_product_is_no_larger_than_one_as_a_mean():
-    """Over every outcome of four rows: what bounds how often a right sampler is refused."""
-    values = torch.tensor([-2.0, 0.0, 0.5, 1.5]).double()  # each as likely: mean 0
+def test_mean_of_the_test_statistic_is_at_most_one():
+    """Over every outcome of four rows. This bounds how often a correct sampler is refused."""
+    values = torch.tensor([-2.0, 0.0, 0.5, 1.5]).double()  # equally likely, with mean 0
     variance, bound = (values**2).mean(), torch.tensor(2.0).double()
     total = torch.zeros(2, len(inclusion.RATES)).double()
     for four in itertools.product(values, repeat=4):
@@ -92,11 +92,11 @@ def test_the_product_is_no_larger_than_one_as_a_mean():
         one.add(torch.stack(four), variance.expand(4), bound.expand(4))
         total += torch.stack([one.up, one.down]).exp() / 4**4
     assert bool((total <= 1 + 1e-9).all())
-    assert float(total.max()) > 0.99  # and not by far
+    assert float(total.max()) > 0.99  # the bound is tight
 
 
-def drawn(graph, law, fanout, generator, bend=0.0):
-    """Picks of all rows; ``bend`` makes the first half of a row likelier."""
+def drawn(graph, law, fanout, generator, bias=0.0):
+    """Picks of all rows; ``bias`` makes the first half of a row more likely."""
     dst = torch.arange(graph.num_nodes)
     degree = graph.indptr.diff()
     counts, src = [], []
@@ -105,7 +105,7 @@ def drawn(graph, law, fanout, generator, bend=0.0):
         chance = torch.ones(d).double()
         if law == BY_WEIGHT:
             chance = graph.weights[graph.indptr[node] : graph.indptr[node + 1]].double()
-        chance[: d // 2] *= 1 + bend
+        chance[: d // 2] *= 1 + bias
         k = min(d, fanout) if law == WITHOUT else fanout
         at = torch.multinomial(chance, k, law != WITHOUT, generator=generator)
         counts.append(k)
@@ -125,51 +125,53 @@ def graph():
 
 
 @pytest.mark.parametrize("law", [WITHOUT, WITH, BY_WEIGHT])
-def test_right_picks_pass_and_bent_ones_do_not(law, graph):
+def test_correct_picks_pass_and_biased_ones_fail(law, graph):
     rule = Law.of(PICK[law], graph.indptr, graph.weights)
-    for bend, words in ((0.0, ""), (1.0, f"its picks are not '{law}': neighbours are picked by")):
+    for bias, words in ((0.0, ""), (1.0, f"its picks are not '{law}': neighbours are picked by")):
         generator = torch.Generator().manual_seed(6)
-        look = Inclusion(graph, rule)
+        inclusion_test = Inclusion(graph, rule)
         for _ in range(6):
-            look.add(*drawn(graph, law, 5, generator, bend))
-        assert look.fault.startswith(words) and bool(look.fault) == bool(words)
+            inclusion_test.add(*drawn(graph, law, 5, generator, bias))
+        assert inclusion_test.fault.startswith(words) and bool(inclusion_test.fault) == bool(words)
 
 
-def test_a_fault_names_the_hop_the_direction_and_the_in_degrees():
-    """Row 0 has 4 neighbours, row 1 has 8; of row 1 the first half is drawn alone, in hop 2."""
+def test_fault_names_hop_direction_and_in_degrees():
+    """Row 0 has 4 neighbours, row 1 has 8; only the first half of row 1 is sampled, in hop 2."""
     indptr = torch.tensor([0, 4, *([12] * 20)])
     graph = Graph(indptr, torch.tensor([*range(2, 6), *range(8, 16)], dtype=torch.int32))
-    look = Inclusion(graph, Law.of("floyd", indptr))
+    inclusion_test = Inclusion(graph, Law.of("floyd", indptr))
     even = itertools.cycle(itertools.combinations(range(4), 2))
     for _ in range(240):
         one = graph.indices[list(next(even))].long()
-        look.add(torch.tensor([0]), torch.tensor([2]), one, hop=1)
-        look.add(torch.tensor([1]), torch.tensor([2]), one + 6, hop=2)
-        look.add(torch.tensor([0]), torch.tensor([2]), one, hop=2)
-    hop = look._classes["place", 2]
+        inclusion_test.add(torch.tensor([0]), torch.tensor([2]), one, hop=1)
+        inclusion_test.add(torch.tensor([1]), torch.tensor([2]), one + 6, hop=2)
+        inclusion_test.add(torch.tensor([0]), torch.tensor([2]), one, hop=2)
+    hop = inclusion_test._classes["place", 2]
     assert hop[2:, 2].tolist() == [240.0, 240.0] and hop[2:, 3].tolist() == [480.0, 240.0]
-    assert look._where("place") == (
+    assert inclusion_test._where("place") == (
         "in hop 2 edges in the first half of their row were drawn too often, 720 times where 480"
         " are expected, most plainly for destinations of in-degree 8 to 15: 480, expected 240"
     )
-    assert look.fault.endswith(look._where("place"))
+    assert inclusion_test.fault.endswith(inclusion_test._where("place"))
 
 
 @pytest.mark.parametrize("law", [WITHOUT, WITH])
-def test_picks_that_come_again_are_found(law, graph):
-    look = Inclusion(graph, Law.of(PICK[law], graph.indptr))
+def test_repeated_picks_are_detected(law, graph):
+    inclusion_test = Inclusion(graph, Law.of(PICK[law], graph.indptr))
     picks = drawn(graph, law, 5, torch.Generator().manual_seed(7))
-    look.add(*picks)
-    assert look.fault == ""
-    look.add(*picks)
-    assert "with regard to what was picked for the same node before" in look.fault
+    inclusion_test.add(*picks)
+    assert inclusion_test.fault == ""
+    inclusion_test.add(*picks)
+    assert "with regard to what was picked for the same node before" in inclusion_test.fault
 
 
-def test_nothing_is_said_of_other_laws_nor_without_choice(graph):
+def test_other_laws_and_complete_rows_are_not_tested(graph):
     uneven, even = Law(UNEVEN, graph.indptr.diff()), Law.of("", graph.indptr)
     for law, fanout in ((uneven, 5), (even, 40)):
-        look = Inclusion(graph, law)
+        inclusion_test = Inclusion(graph, law)
         for _ in range(3):
-            look.add(*drawn(graph, WITHOUT, fanout, torch.Generator().manual_seed(8), bend=5.0))
-        assert look.fault == ""
+            inclusion_test.add(
+                *drawn(graph, WITHOUT, fanout, torch.Generator().manual_seed(8), bias=5.0)
+            )
+        assert inclusion_test.fault == ""
     assert ALARM == 1e-6

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from check_layers import FANOUTS, Looked, fixed_block, graph_of
+from check_layers import FANOUTS, CheckedModel, fixed_block, graph_of
 
 from gnnbench.core.fault import Fault
 from gnnbench.models import reference
@@ -27,7 +27,7 @@ def test_a_right_model_is_never_refused(model):
     graph = graph_of("one class")
     for seed in range(DRAWS):
         fixed = fixed_block(graph, model, seed)
-        looked = Looked(Csr().build(), graph, model, seed)
+        looked = CheckedModel(Csr().build(), graph, model, seed)
         assert check_forward(graph, fixed, looked.forward) < TOLERANCE
         check_backward(fixed, looked.gradients)
         out = reference.forward(
@@ -46,7 +46,7 @@ def test_one_edge_from_another_node_passes_only_where_values_are_the_same(model,
     graph, caught = graph_of("one class"), 0
     for seed in range(DRAWS):
         fixed = fixed_block(graph, model, seed)
-        looked = Looked(Csr().build(), graph, model, seed)
+        looked = CheckedModel(Csr().build(), graph, model, seed)
         wrong = moved(fixed.batch, number, seed)
         try:
             check_forward(graph, fixed, lambda _, x, w=wrong, one=looked: one.forward(w, x))
