@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
@@ -26,16 +27,16 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
-        moved = f'exec 3<&{to_browser} 4>&{from_browser}; exec "$@"'
+        # The browser reads from descriptor 3 and writes to 4, so these must be above both.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
+        moved = 'exec 3<&{} 4>&{}; exec "$@"'.format(*ends)
         words = [
             "bash", "-c", moved, "bash", program, "--headless", "--no-sandbox", "--disable-gpu",
             "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={profile}",
         ]  # fmt: skip
-        self._process = subprocess.Popen(
-            words, pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL
-        )
-        os.close(to_browser)
-        os.close(from_browser)
+        self._process = subprocess.Popen(words, pass_fds=ends, stderr=subprocess.DEVNULL)
+        for end in (to_browser, from_browser, *ends):
+            os.close(end)
         self._buffer = b""
         self._events: list[dict] = []
         self._id, self._session = 0, {}
