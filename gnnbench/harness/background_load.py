@@ -44,6 +44,7 @@ class BackgroundLoad:
             "idle": sum(w.cpu_seconds() for w in self._idle),
             "worker": self._worker.cpu_seconds(),
             "busy": machine.busy_seconds(),
+            "runner": time.process_time(),  # it reads these counters
             "stolen": contention.stolen_seconds(),
             "suspended": contention.suspended_seconds(),
         }
@@ -56,7 +57,7 @@ class BackgroundLoad:
             "block_s": length,
             "cpu_s": spent["worker"],
             "idle_cpu_s": spent["idle"],
-            "foreign_cpu_s": spent["busy"] - spent["worker"] - spent["idle"],
+            "foreign_cpu_s": spent["busy"] - spent["worker"] - spent["idle"] - spent["runner"],
             "stolen_s": spent["stolen"],
             "suspended_s": spent["suspended"] if spent["suspended"] > SUSPENDED_S else 0.0,
         }
