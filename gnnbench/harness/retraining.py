@@ -29,7 +29,7 @@ from gnnbench.harness.training_check import (
     find_excess,
     structural_fault,
 )
-from gnnbench.schema.reports import CheckAnswer, GateDetails
+from gnnbench.schema.reports import CheckAnswer
 from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics.work_class import drawn_class, same_updates
 
@@ -87,7 +87,7 @@ class TrainingCheck:
 
     @property
     def _reordered(self) -> bool:
-        details = [check.get("details", GateDetails()) for check in self._checks]
+        details = [check.get("details", {}) for check in self._checks]
         return any(one.get("order_window", 1) > 1 for one in details)
 
     def _trial(self, number: int) -> Trial:

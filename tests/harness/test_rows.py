@@ -10,7 +10,6 @@ from gnnbench.analysis.metrics import ALONE, DETERMINISTIC, HIT_RATIO, START, Me
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
-from gnnbench.harness.doubt import pair_doubt
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.harness.reduce.cells import cell_rows
@@ -19,7 +18,6 @@ from gnnbench.harness.reduce.ratios import ratio_rows
 from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.measure import machine
 from gnnbench.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names, reader
-from gnnbench.schema.samples import EpochSample
 from gnnbench.statistics.noise import Calibration, Spread
 
 A = Cell("e", "a", "d", "m", recipe={"sampler": {"name": "hop-by-hop", "pick": "floyd"}})
@@ -309,33 +307,6 @@ def test_void_pair_is_a_remark_without_doubt(trials):
     assert row["remark"] == (
         "1 pair void and measured again: the worker of 'b' was stopped by a signal for 30 s"
     )
-
-
-def test_doubts_of_a_pair():
-    quiet = EpochSample(id="x", system="a", block_s=1.0, idle_cpu_s=0.0, foreign_cpu_s=0.0)
-    partner = replace(quiet, id="y", system="b")
-    assert pair_doubt([quiet, partner]) == ""
-    assert "other programs used 0.9 cores" in pair_doubt(
-        [replace(quiet, foreign_cpu_s=0.9), partner]
-    )
-    spins = pair_doubt([replace(quiet, idle_cpu_s=0.5), partner])
-    assert spins == "the worker of 'b' used 50% of a core while 'a' was measured"
-    assert "throttled (hot)" in pair_doubt([quiet, replace(partner, throttle="hot")])
-    # Less than three clock ticks are ignored.
-    brief = replace(quiet, block_s=0.02, idle_cpu_s=0.02, foreign_cpu_s=0.02)
-    assert pair_doubt([brief, partner]) == ""
-    # 16 threads in bursts: CPU use of the machine is accurate to 10 % of the worker's own.
-    many = replace(quiet, cpu_s=8.0, foreign_cpu_s=0.5)
-    assert pair_doubt([many, partner]) == ""
-    assert "other programs used 1.5 cores" in pair_doubt(
-        [replace(many, foreign_cpu_s=1.5), partner]
-    )
-    # With eight free cores, a light load is no doubt.
-    little = replace(quiet, foreign_cpu_s=0.5)
-    assert pair_doubt([little, partner], free_cores=8) == ""
-    assert "0.5 cores" in pair_doubt([little, partner], free_cores=2)
-    # Rounding errors cancel.
-    assert pair_doubt([replace(quiet, foreign_cpu_s=f) for f in (0.5, -0.4, 0.1)]) == ""
 
 
 def test_noise_floor_uses_the_spread_of_a_calibration(trials):

@@ -18,12 +18,12 @@ from gnnbench.pipelines.padded import no_buffers
 from gnnbench.pipelines.schedule import Stages
 from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.pipelines.training_step import GRAPH
-from gnnbench.schema.reports import CountRow
 from gnnbench.systems.runtime.built_system import BuildWatch, BuiltSystem
 from gnnbench.systems.runtime.recipe import Recipe
 from gnnbench.systems.runtime.trainer import ModelTrainer
 
 FIRST_BATCHES = 8  # sampled at least, for what is measured before the first epoch
+CountRow = list[str | float]  # stage, measure, where, value
 
 
 def build_stages(

@@ -12,12 +12,12 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UnsupportedError, UsageError, setting
 from gnnbench.core.missing import Missing
 from gnnbench.core.option import Option
-from gnnbench.schema.reports import GateDetails
 
-if TYPE_CHECKING:  # keeps torch out of the listing of systems
+if TYPE_CHECKING:  # keeps torch out of the listing of systems, and imports of a worker few
     from gnnbench.datasets.graph import Graph
     from gnnbench.measure.kernels import KernelRow
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.schema.reports import GateDetails
 
 
 class FactRow(TypedDict):
@@ -62,6 +62,10 @@ class ProfileTables(TypedDict, total=False):
     facts: list[FactRow]
 
 
+def _no_details() -> GateDetails:
+    return {}
+
+
 @dataclass
 class CheckReport:
     """Outcome of the correctness gate, which runs before anything is timed.
@@ -84,7 +88,7 @@ class CheckReport:
     digest: str
     edges_per_seed: float
     nodes_per_seed: float
-    details: GateDetails = field(default_factory=GateDetails)
+    details: GateDetails = field(default_factory=_no_details)
     verified: bool = False
     dtype: str = ""
     deterministic: bool | None = None
