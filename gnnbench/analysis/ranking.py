@@ -10,6 +10,7 @@ from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable, verdict
+from gnnbench.analysis.table import peak_memory
 from gnnbench.analysis.table_layout import TextTable, in_units, nonempty
 from gnnbench.core import registry
 from gnnbench.core.cell import Until
@@ -18,7 +19,7 @@ from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
 FEWEST_SYSTEMS = 4  # compared in the same setting; fewer are shown with all columns
-HEADS = ("system", "epoch", "speed-up", "verdict", "work")
+HEADS = ("system", "epoch", "speed-up", "verdict", "work", "memory")
 TWINS = "CPU twins"
 TWINS_NOTE = "CPU twins: systems designed for a GPU, with stages in place of those that need one"
 Line = dict[str, str | Time]
@@ -72,10 +73,13 @@ def is_twin(row: CellRow) -> bool:
 
 
 def ranked(rows: Sequence[CellRow]) -> list[CellRow]:
-    """Rows by speed-up over their one reference, else by time; those without a time are last."""
+    """Rows by speed-up over their one reference, else by time.
+
+    Those without a time and incorrect ones are last.
+    """
     references = {r["reference_id"] for r in rows if r.get("reference_id")}
     key = _speed_up if len(references) == 1 else _speed
-    return sorted(rows, key=key, reverse=True)
+    return sorted(rows, key=lambda r: (r["status"] != "incorrect", key(r)), reverse=True)
 
 
 def _speed(row: CellRow) -> float:
@@ -105,6 +109,7 @@ def _line(
     if row.get("judged_s") is None:
         return line | {"verdict": failed}
     line["epoch"] = time(row["judged_s"], worth(half_share(row)))
+    line["memory"] = peak_memory(row, known)
     if row["id"] == row.get("reference_id"):
         return line | {"verdict": "reference"}
     if row.get("work_class") == "different":

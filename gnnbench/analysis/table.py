@@ -17,11 +17,13 @@ from gnnbench.core.counters import (
     DEVICE_TIME,
     FEATURE_BYTES,
     MATCH_DEGREE,
+    MEMORY_BYTES,
     WINDOW_BYTES,
     Measure,
 )
 from gnnbench.core.units import (
     Time,
+    binary,
     edges_per_second,
     gigabytes,
     half_share,
@@ -108,6 +110,11 @@ def _peak(row: CellRow, known: Metrics) -> str:
     return gigabytes(known.value(row["id"], m.EPOCH, m.PEAK_ALLOC)) if on_gpu else ""
 
 
+def peak_memory(row: CellRow, known: Metrics) -> str:
+    """Memory at an epoch's peak, of all components: of the GPU, or on a CPU of the process."""
+    return binary(known.value(row["id"], m.EPOCH, MEMORY_BYTES))
+
+
 ROWS: dict[str, Text] = {
     "cached": _percent("features", CACHE_RATIO),
     "hits": _percent("features", m.HIT_RATIO),
@@ -134,6 +141,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         "epoch": _time("epoch_wall_s"),
         **ROWS,
         "peak GB": _peak,
+        "memory": peak_memory,
     },
     Until.COMPUTE: {
         "epoch": _primary("epoch_wall_s"),
@@ -142,6 +150,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         "overlap": _time("overlap_s"),
         "idle": _time("idle_s"),
         **ROWS,
+        "memory": peak_memory,
         "validation": _percent(m.LEARNING, m.VAL_ACCURACY),
         "test": _percent(m.LEARNING, m.TEST_ACCURACY),
         "to accuracy": _time_to_accuracy,
@@ -149,7 +158,7 @@ TIMES: dict[Until, dict[str, Text]] = {
     },
 }
 # Columns that narrow tables show below the times.
-SEPARATE = (*ROWS, "peak GB", "validation", "test", "to accuracy", "speed-up to it")
+SEPARATE = (*ROWS, "peak GB", "memory", "validation", "test", "to accuracy", "speed-up to it")
 REFERENCE = "reference"  # the reference's time in the rounds of the ratio
 PRIMARY = {Until.SAMPLE: "ms/batch", Until.MEMORY_IO: "memory IO", Until.COMPUTE: "epoch"}
 # The stage of each ratio; "" is the primary metric.

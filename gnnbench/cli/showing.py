@@ -87,6 +87,9 @@ def plot(
     run: RunName = "latest",
     out: Out = Path("results"),
     figure: Annotated[str | None, typer.Option(help="Figures, separated by commas.")] = None,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Draw PDFs for a column of a paper, 3.35 inches wide.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Draw the figures of a run again from its files."""
@@ -94,7 +97,7 @@ def plot(
     from gnnbench.analysis.plots import draw
 
     folder = run_names.find(run, out)
-    figures = draw(folder, chosen("--figure", figure))
+    figures = draw(folder, chosen("--figure", figure), pdf)
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
     elif not figures:

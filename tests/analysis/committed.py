@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from gnnbench.schema import reader
+
 ROOT = Path(__file__).parents[2]
 RUNS = sorted(
     path.parent
@@ -13,3 +15,11 @@ RUNS = sorted(
 def name(folder: Path) -> str:
     """The path of a folder below ``results/``."""
     return folder.relative_to(ROOT / "results").as_posix()
+
+
+def largest_run_by_figure() -> dict[str, Path]:
+    """For each kind of figure the run with the most cells whose definition has it."""
+    figures: dict[str, Path] = {}
+    for folder in sorted(RUNS, key=lambda folder: (folder / "cells.csv").read_bytes().count(b"\n")):
+        figures |= dict.fromkeys(reader.read_record(folder).experiment.figures, folder)
+    return figures

@@ -116,6 +116,15 @@ def test_runs_are_listed_by_names_that_compare_takes(said):
     assert said("compare", *reversed(names))[1] == out
 
 
+def test_plot_draws_for_a_screen_or_for_a_paper(said, tmp_path):
+    code, out, _ = said("plot", "latest")
+    folder = "results/transitivity/run-20260102T120000Z-abc/figures"
+    assert code == 0 and out.splitlines() == [f"{folder}/sampling.png", f"{folder}/sampling.svg"]
+    code, out, _ = said("plot", "latest", "--pdf")
+    assert code == 0 and out.splitlines() == [f"{folder}/sampling.pdf"]
+    assert (tmp_path / folder / "sampling.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_runs_refuses_a_folder_without_runs(said):
     code, _, err = said("runs", "--out", "nowhere")
     assert code == 2 and "no results in 'nowhere'" in err

@@ -19,12 +19,17 @@ FIGURES = (
     "convergence", "scalability", "memory",
 )  # fmt: skip
 
+# Without the time and the version that would make the bytes of equal figures differ.
+METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+SUFFIXES = (".png", ".svg")
 
-def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
+
+def draw(folder: Path, figures: Collection[str] = (), pdf: bool = False) -> list[Path]:
     """Draw ``figures`` of a run, by default those of its definition, as PNG and SVG.
 
-    Returns the paths of the files. Figures without data are left out. Raises ``UsageError`` for an
-    unknown figure, a folder without results or a folder that cannot be written.
+    ``pdf`` draws them for a column of a paper instead, as PDF. Returns the paths of the files.
+    Figures without data are left out. Raises ``UsageError`` for an unknown figure, a folder without
+    results or a folder that cannot be written.
     """
     from gnnbench.analysis.plots import style
     from gnnbench.core.files import ensure_folder
@@ -37,11 +42,11 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     ensure_folder(folder / "figures")
     written: list[Path] = []
     for name in chosen:
-        figure = _make(name, run)
+        figure = make(name, run, pdf)
         if figure is None:
             continue
         try:
-            written += save(figure, folder / "figures" / name)
+            written += save(figure, folder / "figures" / name, (".pdf",) if pdf else SUFFIXES)
         except OSError as error:
             raise UsageError(
                 f"cannot write the figures to '{folder}' ({(error.strerror or '').lower()}); free"
@@ -50,27 +55,33 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     return written
 
 
-def _make(name: str, run: Run) -> Figure | None:
+def make(name: str, run: Run, pdf: bool = False) -> Figure | None:
+    """A figure of a run, for a screen or for a column of a paper; None without data."""
     from importlib import import_module
 
-    figure: Figure | None = import_module(f"gnnbench.analysis.plots.{name}").figure(run)
+    from gnnbench.analysis.plots.page import COLUMN, SCREEN
+
+    module = import_module(f"gnnbench.analysis.plots.{name}")
+    figure: Figure | None = module.figure(run, COLUMN if pdf else SCREEN)
     return figure
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as ``STEM.png`` and ``STEM.svg``, with equal bytes for an equal figure."""
+def save(figure: Figure, stem: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path]:
+    """Write a figure as ``STEM.png`` and ``STEM.svg``, with equal bytes for an equal figure.
+
+    A PDF has its fonts as TrueType, which publishers ask for.
+    """
     import matplotlib
 
     from gnnbench.core.files import atomic_path
 
     paths = []
-    with matplotlib.rc_context({"svg.hashsalt": "gnnbench", "svg.fonttype": "none"}):
-        for suffix in (".png", ".svg"):
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "gnnbench", "svg.fonttype": "none", "pdf.fonttype": 42}
+    ):
+        for suffix in suffixes:
             path = stem.with_suffix(suffix)
-            metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
             with atomic_path(path) as temporary:
-                figure.savefig(
-                    temporary, format=suffix[1:], dpi=150, bbox_inches="tight", metadata=metadata
-                )
+                figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=METADATA[suffix])
             paths.append(path)
     return paths

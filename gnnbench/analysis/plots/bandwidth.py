@@ -6,31 +6,31 @@ measured alternately with the gathers. Requests per row follow its address model
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import labels
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import SCREEN, SMALL, Page, more
 from gnnbench.schema import CellRow, MetricRow
 from gnnbench.schema.reader import Run
 
 GIGABYTE = 1e9
 FLOAT_BYTES = 4
-MARKERS = "osD^vPX*"
-DASHES = ("--", ":")
-NEAREST_LABEL = 0.06  # distance of two tick labels / length of the axis
 COPIES = {
     "host": "copy, host", "host_copy": "copy over the link", "zero_copy": "copy over the link",
     "device": "copy, device", "cache": "copy, device",
 }  # fmt: skip
+DASHES = {words: "--" if "link" in words or "host" in words else ":" for words in COPIES.values()}
+WAYS = {"naive": "naive", "aligned": "aligned (shifted)", "lines": "lines that contain it"}
 APART = ("dataset", "batch_size", "device")
 
 
@@ -75,12 +75,11 @@ class Gather:
         return f"rows of {self.row_bytes} B, table of {self.table_gb:g} GB"
 
     @property
-    def error(self) -> list[list[float]] | None:
-        """Distances to the ends of the 95 % interval; None without one."""
-        low, high, value = self.rate.low, self.rate.high, self.rate.value
-        if low is None or high is None:
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the 95 % interval (GB/s); None without one."""
+        if self.rate.low is None or self.rate.high is None:
             return None
-        return [[(value - low) / GIGABYTE], [(high - value) / GIGABYTE]]
+        return self.rate.low / GIGABYTE, self.rate.high / GIGABYTE
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,11 @@ AXES = (
 Panel = tuple[Axis | None, list[Gather]]
 
 
-def figure(run: Run) -> Figure | None:
-    """A panel of lines for every axis that varies, of bars if none does; None without rates."""
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
+    """A panel of lines for every axis that varies; None without rates.
+
+    Gathers for which no axis varies are points of a panel of their own.
+    """
     known = Metrics(run.metrics)
     rows = [r for r in run.cells if r["status"] != "incorrect"]
     gathers = [gather for r in rows if (gather := _gather(r, known)) is not None]
@@ -153,28 +155,55 @@ def figure(run: Run) -> Figure | None:
         _not_drawn(others, panels), lambda g: (g.row["dataset"], g.row["batch_size"], g.memory)
     )
     panels += [*budgets, *((None, group) for group in single.values())]
-    names = list(dict.fromkeys(g.name for _, group in panels for g in group))
     requests = _requests(gathers, known)
-    result, axes = style.panels(len(panels) + (len(requests) > 1), 4.6, most=2)
-    for ax, (axis, group) in zip(axes, panels, strict=False):
-        if axis is None:
-            _bars(ax, group, names)
-        else:
-            _lines(ax, axis, group, names)
-        ax.set_ylabel("GB/s of rows", fontsize=8)
+    kept = page.fitting([*panels, *[None] * (len(requests) > 1)], most=2)
+    drawn = [panel for panel in kept if panel is not None]
+    names = _by_rate([g for _, group in drawn for g in group])
+    result, axes = page.panels(len(kept), most=2)
+    for ax, (axis, group) in zip(axes, drawn, strict=False):
         # Intervals of few pairs can be very long, so they do not extend the axis.
         rates = [g.gb_per_s for g in group]
-        rates += [rate for g in group for rate in _median_copies([g]).values()]
-        ax.set_ylim(0, 1.15 * max(rates))
-    if len(requests) > 1:
-        _request_counts(axes[-1], requests)
-    for ax in axes:
-        ax.tick_params(labelsize=8)
-        ax.legend(fontsize=7, frameon=False)
-    drawn = [g.row for g in gathers]
-    style.add_doubt_legend(result, drawn, pale=any(axis is None for axis, _ in panels))
-    style.head(result, "Gather bandwidth", labels(drawn), APART)
+        top = 1.15 * max([*rates, *(r for g in group for r in _median_copies([g]).values())])
+        if axis is None:
+            first = group[0]
+            title = f"{first.memory}, {first.sizes}, {first.row['batch_size']:,} a gather"
+            _points(ax, group, names, top)
+        else:
+            title = axis.title(group[0])
+            _lines(ax, axis, group, names, top)
+        page.axis_texts(ax, title, axis.words if axis else "", "GB/s of rows")
+        ax.set_ylim(0, top * 1.05)
+    ways = _request_counts(page, axes[-1], requests) if kept[-1] is None else []
+    named = labels(run.cells)
+    systems = {g.row["system"] for g in gathers}
+    total = len(panels) + (len(requests) > 1)
+    notes = [style.not_drawn(run.cells, named), more(total, len(kept), "panel")]
+    page.head(result, "Gather bandwidth", named, APART, [style.group_note(systems), *notes])
+    keys = [*_legend([g for _, group in drawn for g in group], names), *ways]
+    page.legend(result, [*keys, *style.cut_off(axes), *style.doubts(g.row for g in gathers)])
+    style.set_groups(result, systems)
     return result
+
+
+def _by_rate(gathers: Sequence[Gather]) -> list[str]:
+    """The names of lines, the highest rate first."""
+    best: dict[str, float] = {}
+    for gather in gathers:
+        best[gather.name] = max(best.get(gather.name, 0.0), gather.gb_per_s)
+    return sorted(best, key=lambda name: -best[name])
+
+
+def _legend(gathers: Sequence[Gather], names: Sequence[str]) -> list[Line2D]:
+    """Legend entries of gathers and copies."""
+    handles = [Line2D([], [], label=name, **style.look(n)) for n, name in enumerate(names)]
+    handles += [
+        Line2D([], [], color="black", lw=0.9, ls=DASHES[words], label=words)
+        for words in dict.fromkeys(words for g in gathers for words in g.copies)
+    ]
+    if any(g.budget == 0 for g in gathers):
+        words = "not limited: all multiprocessors"
+        handles.append(Line2D([], [], color="0.3", lw=0.9, ls="-.", label=words))
+    return handles
 
 
 def _gather(row: CellRow, known: Metrics) -> Gather | None:
@@ -233,68 +262,53 @@ def _median_copies(gathers: Sequence[Gather]) -> dict[str, float]:
     return {words: statistics.median(own) for words, own in rates.items()}
 
 
-def _lines(ax: Axes, axis: Axis, gathers: list[Gather], names: list[str]) -> None:
+def _lines(ax: Axes, axis: Axis, gathers: list[Gather], names: list[str], top: float) -> None:
     ticks = sorted({x for g in gathers if (x := axis.value(g))})
-    for gather in gathers:
-        if axis.value(gather):
-            style.mark_doubt(ax, axis.value(gather), gather.gb_per_s, gather.row)
     for number, name in enumerate(names):
         own = sorted((g for g in gathers if g.name == name), key=axis.value)
-        colour, mark = style.PALETTE[number % len(style.PALETTE)], MARKERS[number % len(MARKERS)]
+        look = style.look(number)
         line = [(axis.value(g), g.gb_per_s) for g in own if axis.value(g)]
         if line:
-            ax.plot(*zip(*line, strict=True), color=colour, lw=1.2, marker=mark, ms=4, label=name)
+            ax.plot(*zip(*line, strict=True), label=name, **look)
         for gather in own:
-            x, rate = axis.value(gather), gather.gb_per_s
-            if not x:  # a budget of 0 is no limit
-                ax.axhline(rate, color=colour, lw=0.9, ls="-.", label=f"{name}, on all")
-            elif error := gather.error:
-                ax.errorbar([x], [rate], error, color=colour, lw=0.8, capsize=2)
+            if x := axis.value(gather):
+                _interval(ax, x, gather, top, look["color"])
+            else:  # a budget of 0 is no limit
+                ax.axhline(
+                    gather.gb_per_s,
+                    color=look["color"],
+                    lw=0.9,
+                    ls="-.",
+                    label=f"{name}, not limited",
+                )
     copies = {x: _median_copies([g for g in gathers if axis.value(g) == x]) for x in ticks}
-    for number, words in enumerate(dict.fromkeys(w for own in copies.values() for w in own)):
+    for words in dict.fromkeys(w for own in copies.values() for w in own):
         at = [x for x in ticks if words in copies[x]]
-        ax.plot(
-            at, [copies[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 2],
-            label=words,
-        )  # fmt: skip
-    _scale(ax, ticks)
-    ax.set_xlabel(axis.words, fontsize=8)
-    ax.set_title(axis.title(gathers[0]), fontsize=9)
+        rates = [copies[x][words] for x in at]
+        ax.plot(at, rates, color="black", lw=0.9, ls=DASHES[words], label=words)
+    style.set_ticks(ax, ticks)
 
 
-def _scale(ax: Axes, ticks: Sequence[float]) -> None:
-    """Set a tick for each value, on a logarithmic scale for a wide range.
-
-    A tick too close to the previous label has no label.
-    """
-    far = ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks)
-    at = [math.log(t) for t in ticks] if far else list(ticks)
-    texts, last = [""] * len(ticks), -math.inf
-    for n, position in enumerate(at):
-        if position - last >= NEAREST_LABEL * (at[-1] - at[0]):
-            texts[n], last = f"{ticks[n]:,g}", position
-    if far:
-        ax.set_xscale("log")
-    ax.set_xticks(ticks, texts, rotation=30, ha="right")
-    ax.minorticks_off()
+def _interval(ax: Axes, x: float, gather: Gather, top: float, colour: str) -> None:
+    style.mark_doubt(ax, x, gather.gb_per_s, gather.row)
+    if ends := gather.ends:
+        style.upright_interval(ax, x, gather.gb_per_s, ends, (0.0, top), colour)
 
 
-def _bars(ax: Axes, gathers: list[Gather], names: list[str]) -> None:
-    for x, gather in enumerate(gathers):
-        colour = style.PALETTE[names.index(gather.name) % len(style.PALETTE)]
-        ax.bar(
-            x, gather.gb_per_s, 0.66, yerr=gather.error, color=colour, label=gather.name,
-            error_kw={"lw": 0.8}, alpha=style.paleness(gather.row),
-        )  # fmt: skip
+def _points(ax: Axes, gathers: list[Gather], names: list[str], top: float) -> None:
+    """A marker with its interval and rate for each gather, the fastest on the left."""
+    for x, gather in enumerate(sorted(gathers, key=lambda g: -g.gb_per_s)):
+        look = style.look(names.index(gather.name), width=0.0)
+        ax.plot([x], [gather.gb_per_s], label=gather.name, **look)
+        _interval(ax, x, gather, top, look["color"])
         ax.annotate(
-            f"{gather.gb_per_s:.3g}{style.doubt(gather.row)}", (x, gather.gb_per_s), xytext=(0, 3),
-            textcoords="offset points", ha="center", va="bottom", fontsize=7,
+            f"{gather.gb_per_s:.3g}", (x, gather.gb_per_s), xytext=(6, -2),
+            textcoords="offset points", va="top", fontsize=SMALL,
         )  # fmt: skip
-    for number, (words, copied) in enumerate(_median_copies(gathers).items()):
-        ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 2], label=words)
+    for words, copied in _median_copies(gathers).items():
+        ax.axhline(copied, color="black", lw=0.9, ls=DASHES[words], label=words)
     ax.set_xticks([])
-    first = gathers[0]
-    ax.set_title(f"{first.memory}, {first.sizes}, {first.row['batch_size']:,} a gather", fontsize=9)
+    ax.set_xlim(-0.5, len(gathers))
 
 
 def _requests(gathers: Sequence[Gather], known: Metrics) -> dict[int, dict[str, float]]:
@@ -303,16 +317,18 @@ def _requests(gathers: Sequence[Gather], known: Metrics) -> dict[int, dict[str, 
     return {width: by_width[width] for width in sorted(by_width) if by_width[width]}
 
 
-def _request_counts(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
-    words = {"naive": "naive", "aligned": "aligned (shifted)", "lines": "lines that contain it"}
-    sizes = list(widths)
-    for number, (way, label) in enumerate(words.items()):
-        ax.plot(
-            sizes, [widths[s][way] for s in sizes], color=style.PALETTE[number],
-            marker=MARKERS[number], markersize=4, lw=1.2, label=label,
-        )  # fmt: skip
-    _scale(ax, sizes)
-    ax.set_xlabel("bytes of a row", fontsize=8)
-    ax.set_ylabel("requests of 128 B per row (model)", fontsize=8)
-    ax.set_title("requests to host memory", fontsize=9)
+def _request_counts(page: Page, ax: Axes, widths: dict[int, dict[str, float]]) -> list[Line2D]:
+    """Draw requests by row width. Returns the legend entries; equal lines have one."""
+    lines: dict[tuple[float, ...], list[str]] = {}
+    for way, words in WAYS.items():
+        lines.setdefault(tuple(counts[way] for counts in widths.values()), []).append(words)
+    keys = []
+    for number, (counts, names) in enumerate(lines.items()):
+        look, label = style.look(7 - number), f"requests, {' = '.join(names)}"
+        ax.plot(list(widths), counts, label=label, **look)
+        keys.append(Line2D([], [], label=label, **look))
+    style.set_ticks(ax, list(widths))
+    title, y = "requests to host memory", "requests of 128 B per row (model)"
+    page.axis_texts(ax, title, "bytes of a row", y)
     ax.set_ylim(bottom=0)
+    return keys

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots import bars, style
+from gnnbench.analysis.plots.bars import Bar, Panel
+from gnnbench.analysis.plots.page import SCREEN, Page
 from gnnbench.analysis.ranking import ranked
-from gnnbench.analysis.reliability import verdict
+from gnnbench.analysis.reliability import is_unreliable, verdict
 from gnnbench.core.cell import PHASES, Until
 from gnnbench.core.units import plural, times
 from gnnbench.schema import CellRow
@@ -25,49 +25,37 @@ from gnnbench.statistics import primary_metric
 
 PANEL = ("dataset", "model")
 WHOLE = "whole"
-FRAMEWORKS = ("dgl", "pyg", "graphbolt", "wholegraph")  # in italics
-OUR_OWN = ("baseline", "best", "pyg-native-sampler")  # bold; the others are from papers
-WRAP = 38  # letters of a line of a bar's label
-CUT = 8.0  # a bar longer than this multiple of the next one is cut off
-ROOM = 1.05  # panel width / longest bar or interval
 PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Stacked bars of phases, overlap and idle time; a marker for the wall time and its interval.
 
     The fastest system is on top. A dashed line marks the reference's time, and a column on the
     right has the ratios. Epochs without training are bars of memory IO alone, which is what their
-    ratios compare. Bars that are much longer than the others are cut off. A bar without phase times
-    is plain. A cell without a time shows its status. Different work and unreliable rows are marked.
-    The legend names groups in which nothing could run.
+    ratios compare. A bar without phase times is plain. A cell without a time shows its status.
+    Different work and unreliable rows are marked. The legend names groups in which nothing could
+    run.
     """
     if not run.cells:
         return None
     named, known = labels(run.cells), Metrics(run.metrics)
-    panels = style.groups(run.cells, PANEL)
-    drawn = {k: rows for k, rows in panels.items() if not _absent(rows)} or panels
-    names = [_label(r, named) for rows in drawn.values() for r in rows]
-    result, axes = style.horizontal_panels([len(rows) for rows in drawn.values()], names)
-    for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
-        ax.set_title(", ".join(filter(None, key)), fontsize=9)
-        ax.set_xlabel(f"{_primary(rows)} [s]{_cut(rows)}", fontsize=8)
-        _panel(ax, ranked(rows), named, known)
-    style.head(result, _title(run.cells), named, PANEL)
-    absent = "; ".join(", ".join(filter(None, key)) for key in panels if key not in drawn)
-    result.legend(
-        handles=[
-            *_legend(run.cells, known),
-            *style.cut_off(axes),
-            *style.doubts(run.cells, pale=True),
-        ],
-        title="\n".join(textwrap.wrap(f"not measured: {absent}", 90)) if absent else None,
-        title_fontsize=8,
-        loc="outside lower center",
-        ncols=4,
-        fontsize=8,
-        frameon=False,
-    )
+    groups = style.groups(run.cells, PANEL)
+    drawn = {k: rows for k, rows in groups.items() if not _absent(rows)} or groups
+    omitted = style.usual(run.cells, named)
+    panels = [
+        _panel(", ".join(filter(None, key)), rows, named, known, omitted)
+        for key, rows in drawn.items()
+    ]
+    result, axes, hidden = bars.draw(page, panels)
+    systems = {r["system"] for rows in drawn.values() for r in rows}
+    notes = [style.usual_note(omitted), style.group_note(systems), hidden]
+    page.head(result, _title(run.cells), named, PANEL, notes)
+    absent = "; ".join(", ".join(filter(None, key)) for key in groups if key not in drawn)
+    handles = [
+        *_legend(run.cells, known), *style.cut_off(axes), *style.doubts(run.cells, pale=True),
+    ]  # fmt: skip
+    page.legend(result, handles, f"not measured: {absent}" if absent else "")
     return result
 
 
@@ -81,44 +69,19 @@ def _cut(rows: Sequence[CellRow]) -> str:
     return f", first {plural(max(cut), 'batch')}" if cut else ""
 
 
-def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> None:
-    measured = [r for r in rows if _measured(r)]
-    longest = _longest([_seconds(r) for r in measured])
-    whole = [r for r in measured if _seconds(r) <= longest]
-    reliable = [r for r in whole if r["status"] == "ok"]  # only their intervals extend the axis
-    top = max((_interval(r, known)[1] for r in reliable), default=longest) or 1.0
-    top = min(max(top, longest), style.REACH * longest or top)
-    _mark_reference(ax, rows, top)
-    for y, row in enumerate(rows):
-        if _measured(row):
-            _bar(ax, y, row, known, top)
-        else:
-            style.failure(ax, y, row["status"], horizontal=True)
-    ax.set_yticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
-    for tick, row in zip(ax.get_yticklabels(), rows, strict=True):
-        tick.set_fontweight("bold" if row["system"] in OUR_OWN else "normal")
-        tick.set_fontstyle("italic" if row["system"] in FRAMEWORKS else "normal")
-    ax.set_ylim(len(rows) - 0.4, -0.6)  # the first on top
-    ax.set_xlim(0, top * ROOM)
-    references = {r["reference"] for r in measured if r.get("ratio") is not None}
-    if references:
-        name = references.pop() if len(references) == 1 else ""
-        is_clear = sum(r["system"] == name.partition(" ")[0] for r in rows) <= 1
-        over = f" over {name}" if name and is_clear else " over the reference"
-        ax.text(1.02, -0.8, f"speed-up{over}", fontsize=7, weight="bold", va="bottom",
-                transform=ax.get_yaxis_transform())  # fmt: skip
-    ax.tick_params(axis="x", labelsize=8)
-    if not measured:
-        style.hide_scale(ax, horizontal=True)
-
-
-def _longest(walls: Sequence[float]) -> float:
-    """Length of the longest bar that is not cut off. At least half of the bars are not."""
-    ordered = sorted(walls)
-    for nth in range((len(ordered) + 1) // 2, len(ordered)):
-        if ordered[nth] > CUT * ordered[nth - 1]:
-            return ordered[nth - 1]
-    return ordered[-1] if ordered else 0.0
+def _panel(
+    title: str, rows: Sequence[CellRow], named: Labels, known: Metrics, omitted: Mapping[str, str]
+) -> Panel:
+    references = [r for r in rows if r["id"] == r.get("reference_id") and _measured(r)]
+    drawn = [_bar(r, named, known, omitted) for r in ranked(rows)]
+    if len(references) > 1:  # without a comparison each row is its own reference
+        drawn = [replace(b, text="" if b.text == "reference" else b.text) for b in drawn]
+    return Panel(
+        title, f"{_primary(rows)} [s]{_cut(rows)}",
+        drawn,
+        column=style.speed_up_over(rows),
+        lines=[(_seconds(r), style.DASHED) for r in references] if len(references) == 1 else [],
+    )  # fmt: skip
 
 
 def _measured(row: CellRow) -> bool:
@@ -141,9 +104,18 @@ def _title(rows: Sequence[CellRow]) -> str:
     return "Memory IO time" if _primary(rows).startswith("memory") else "Epoch time by phase"
 
 
-def _label(row: CellRow, named: Labels) -> str:
-    parts = [named.system(row) + style.doubt(row), ", ".join(named.varying(row, PANEL).values())]
-    return "\n".join(line for part in parts for line in textwrap.wrap(part, WRAP))
+def _bar(row: CellRow, named: Labels, known: Metrics, omitted: Mapping[str, str]) -> Bar:
+    name = named.system(row) + style.doubt(row)
+    lines = (name, style.settings(row, named, PANEL, omitted))
+    if not _measured(row):
+        return Bar(row["system"], lines, status=row["status"])
+    parts = [(style.PHASE_COLOURS[part], s) for part, s in _parts(row, known).items()]
+    low, high = _interval(row, known)
+    return Bar(
+        row["system"], lines, parts, _seconds(row), low, high, text=_text(row),
+        is_reliable=not is_unreliable(row), is_different=row["work_class"] == "different",
+        is_reference=row["id"] == row.get("reference_id"),
+    )  # fmt: skip
 
 
 def _parts(row: CellRow, known: Metrics) -> dict[str, float]:
@@ -168,38 +140,8 @@ def _interval(row: CellRow, known: Metrics) -> tuple[float, float]:
     return measured.low, measured.high
 
 
-def _mark_reference(ax: Axes, rows: Sequence[CellRow], top: float) -> None:
-    """Draw a dashed line at the time of the one reference."""
-    own = [r for r in rows if r["id"] == r.get("reference_id") and _measured(r)]
-    if len(own) == 1 and _seconds(own[0]) <= top:
-        ax.axvline(_seconds(own[0]), color="#444444", lw=0.9, ls=(0, (4, 3)), gid="reference")
-
-
-def _bar(ax: Axes, y: int, row: CellRow, known: Metrics, top: float) -> None:
-    end, different = 0.0, row["work_class"] == "different"
-    for part, width in _parts(row, known).items():
-        width = max(min(width, top - end), 0.0)
-        ax.barh(
-            y, width, 0.66, left=end, color=style.PHASE_COLOURS[part],
-            edgecolor="black" if different else "white", linewidth=0.8 if different else 0.4,
-            linestyle=(0, (3, 2)) if different else "-", alpha=style.paleness(row),
-        )  # fmt: skip
-        end += width
-    wall = _seconds(row)
-    if wall > top:
-        style.arrow(ax, y, top, "bar", horizontal=True)
-    else:
-        style.interval(ax, y, wall, *_interval(row, known), top, horizontal=True)
-    ax.text(
-        1.02, y, _caption(row, wall > top), transform=ax.get_yaxis_transform(), va="center",
-        fontsize=7,
-    )  # fmt: skip
-
-
-def _caption(row: CellRow, cut: bool) -> str:
-    words = [f"{_seconds(row):.3g} s"] if cut else []
-    if row["id"] == row.get("reference_id"):
-        words.append("reference")
+def _text(row: CellRow) -> str:
+    words = ["reference"] if row["id"] == row.get("reference_id") else []
     if row["status"] != "ok":
         words.append(row["status"])
     if row["work_class"] == "different":
@@ -224,16 +166,10 @@ def _legend(rows: Sequence[CellRow], known: Metrics) -> list[Artist]:
         for part in PARTS
         if any(parts.get(part) for parts in drawn)
     ]
-    handles.append(
-        Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
-               label="measured time, 95 % interval")
-    )  # fmt: skip
+    handles.append(style.interval_key("measured time, 95 % interval"))
     if any(r["ratio"] is not None for r in rows):
-        handles.append(
-            Line2D([], [], color="#444444", lw=0.9, ls=(0, (4, 3)), label="time of the reference")
-        )
         words = ", ".join(dict.fromkeys(primary_metric.of(r["until"]).words for r in rows))
-        handles.append(Line2D([], [], lw=0, label=f"speed-up: of {words}, paired, 95 % interval"))
+        handles += style.reference_keys("time of the reference", f"of {words}")
     if any(r["work_class"] == "different" for r in measured):
         handles.append(
             Patch(facecolor="white", edgecolor="black", linestyle=(0, (3, 2)),

@@ -1,27 +1,33 @@
 """Hit ratio, missed bytes per batch and memory IO time by cache size and policy.
 
 After GNNLab's Figs. 4, 5, 10 and 11 and FastGL's Fig. 10a. Lines without markers are exact, from
-the trace of one epoch. Markers are measured epochs.
+the trace of one epoch, of the policies that were run. Markers are measured epochs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import Labels, labels, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import SCREEN, Page, more
 from gnnbench.core.counters import CACHE_RATIO, FEATURE_BYTES
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
 # Each combination of these has its own lines, because hits depend on the sampled nodes.
 APART = ("dataset", "fanouts", "batch_size", "pick", "device")
-MARKERS = "osD^vPX*"
+LINES = ("--", ":", "-.")  # of cells without a cache
+TRACE = "trace"  # gid of lines that are not measured
+Y_AXES = ("hit ratio [%]", "missed rows per batch [MB]", "memory IO per epoch [s]")
 MEGABYTE = 1e6
 CACHE = "cache"
 NOT_FETCHED = (CACHE, "reused")  # sources of rows that were on the device already
@@ -44,10 +50,10 @@ class CellCache:
         return f"{policy or self.policy}{self.context}"
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Three panels for each dataset and sampling setting; None if no cell has a cache."""
     rows = [r for r in run.cells if r["status"] != "incorrect"]
-    known, named = Metrics(run.metrics), labels(rows)
+    known, named = Metrics(run.metrics), labels(run.cells)
     caches = {r["id"]: cache for r in rows if (cache := _cache_of(r, known)) is not None}
     if not caches:
         return None
@@ -56,32 +62,62 @@ def figure(run: Run) -> Figure | None:
         for key, group in style.groups(rows, APART).items()
         if any(r["id"] in caches for r in group)
     }
-    kinds = list(dict.fromkeys(kind for i, c in caches.items() for kind in _kinds(run, i, c)))
-    result, axes = style.panels(3 * len(groups), 4.2)
-    for number, (key, group) in enumerate(groups.items()):
-        hits, missed, times = axes[3 * number : 3 * number + 3]
-        own = [(r, caches[r["id"]]) for r in group if r["id"] in caches]
-        for ax, column, scale in ((hits, "hit_ratio", 0.01), (missed, "missed_bytes", MEGABYTE)):
-            _lines(ax, run, own, kinds, column, scale)
-        for row, cache in own:
-            number_of = kinds.index(cache.kind())
-            _mark(hits, cache, number_of, known.value(row["id"], "features", m.HIT_RATIO), 0.01)
-            _mark(missed, cache, number_of, _missed(known, row), MEGABYTE)
-        _times(times, group, caches, kinds, named)
-        hits.set_ylabel("hit ratio [%]", fontsize=8)
-        missed.set_ylabel("missed rows per batch [MB]", fontsize=8)
-        times.set_ylabel("memory IO per epoch [s]", fontsize=8)
-        for ax in (hits, missed, times):
-            ax.set_title(f"{key[0]}, {key[1]}, batch {key[2]}", fontsize=9)
-            ax.set_xlabel("cached rows of all [%]", fontsize=8)
-            ax.set_xlim(-4, 104)
-            ax.set_ylim(bottom=0)
-            ax.tick_params(labelsize=8)
-            if ax is not missed and ax.get_legend_handles_labels()[0]:
-                ax.legend(fontsize=7, frameon=False)
-    style.add_doubt_legend(result, (r for group in groups.values() for r in group))
-    style.head(result, "Feature cache", named, APART)
+    kept = page.fitting(list(groups), each=3)
+    shown = [r for key in kept for r in groups[key]]
+    kinds = _by_hits([(r, caches[r["id"]]) for r in shown if r["id"] in caches], known)
+    others = list(dict.fromkeys(_without(r, named) for r in shown if _is_line(r, caches)))
+    result, axes = page.panels(3 * len(kept))
+    for number, key in enumerate(kept):
+        own = [(r, caches[r["id"]]) for r in groups[key] if r["id"] in caches]
+        _panels(axes[3 * number : 3 * number + 3], run, own, kinds, known)
+        _times(axes[3 * number + 2], groups[key], caches, kinds, others, named)
+        for ax, name in zip(axes[3 * number :], Y_AXES, strict=False):
+            title = f"{key[0]}, fanouts {key[1]}, batch {key[2]}"
+            page.axis_texts(ax, title, "cached rows of all [%]", name)
+            ax.margins(x=0.06)
+            top = float(ax.dataLim.y1) if ax.lines else 0.0
+            ax.set_ylim(0, 1.08 * top or None)  # markers at the edge are drawn whole
+    notes = [style.not_drawn(run.cells, named), more(len(groups), len(kept), "setting")]
+    page.head(result, "Feature cache", named, APART, notes)
+    page.legend(result, [*_legend(kinds, others, axes), *style.doubts(shown)])
     return result
+
+
+def _panels(
+    axes: Sequence[Axes], run: Run, own: list[tuple[CellRow, CellCache]],
+    kinds: list[str], known: Metrics,
+) -> None:  # fmt: skip
+    """The panels of hits and missed bytes of one setting."""
+    hits, missed = axes[:2]
+    for ax, column, scale in ((hits, "hit_ratio", 0.01), (missed, "missed_bytes", MEGABYTE)):
+        _lines(ax, run, own, kinds, column, scale)
+    for row, cache in own:
+        number = kinds.index(cache.kind())
+        _mark(hits, cache, number, known.value(row["id"], "features", m.HIT_RATIO), 0.01)
+        _mark(missed, cache, number, _missed(known, row), MEGABYTE)
+
+
+def _by_hits(own: Sequence[tuple[CellRow, CellCache]], known: Metrics) -> list[str]:
+    """Labels of the lines: policies that were run, the one with the most hits first."""
+    hits: dict[str, list[float]] = {}
+    for row, cache in own:
+        value = known.value(row["id"], "features", m.HIT_RATIO)
+        hits.setdefault(cache.kind(), []).extend([] if value is None else [value])
+    return sorted(hits, key=lambda kind: -sum(hits[kind]) / max(len(hits[kind]), 1))
+
+
+def _legend(kinds: Sequence[str], others: Sequence[str], axes: Sequence[Axes]) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D([], [], label=kind, **style.look(n)) for n, kind in enumerate(kinds)
+    ]
+    handles += [
+        Line2D([], [], color="0.4", lw=1, ls=LINES[n % len(LINES)], label=name)
+        for n, name in enumerate(others)
+    ]
+    if any(line.get_gid() == TRACE for ax in axes for line in ax.lines):
+        words = "line: from the trace of an epoch; marker: measured"
+        handles.append(Line2D([], [], lw=0, label=words))
+    return handles
 
 
 def _cache_of(row: CellRow, known: Metrics) -> CellCache | None:
@@ -98,14 +134,6 @@ def _cache_of(row: CellRow, known: Metrics) -> CellCache | None:
         context += f", {paths['order']} order"
     assert ratio is None or isinstance(ratio, int | float)
     return CellCache(str(paths[f"{place}.policy"]), ratio, context)
-
-
-def _kinds(run: Run, cell: str, cache: CellCache) -> list[str]:
-    return [cache.kind(), *(cache.kind(c["policy"]) for c in run.curves if c["id"] == cell)]
-
-
-def _colour(number: int) -> str:
-    return style.PALETTE[number % len(style.PALETTE)]
 
 
 def _lines(
@@ -125,23 +153,30 @@ def _lines(
         if own:
             ax.plot(
                 [c["ratio"] * 100 for c in own], [c[column] / scale for c in own],
-                color=_colour(number), lw=1.2, label=kind,
+                color=style.look(number)["color"], lw=1.2, label=kind, gid=TRACE,
             )  # fmt: skip
 
 
 def _mark(ax: Axes, cache: CellCache, number: int, value: float | None, scale: float) -> None:
     """Mark the value of a cell's measured epochs, if any."""
-    if value is None or cache.ratio is None:
-        return
-    ax.plot(
-        [cache.ratio * 100], [value / scale], linestyle="none", markersize=4,
-        color=_colour(number), marker=MARKERS[number % len(MARKERS)],
-    )  # fmt: skip
+    if value is not None and cache.ratio is not None:
+        at = [cache.ratio * 100], [value / scale]
+        ax.plot(*at, clip_on=False, **style.look(number, width=0.0))
+
+
+def _is_line(row: CellRow, caches: Mapping[str, CellCache]) -> bool:
+    """Whether a row has a measured time and no cache."""
+    return row.get("memory_io_time_s") is not None and row["id"] not in caches
+
+
+def _without(row: CellRow, named: Labels) -> str:
+    return f"{named.system(row)}{style.doubt(row)}, no cache"
 
 
 def _times(
-    ax: Axes, rows: list[CellRow], caches: dict[str, CellCache], kinds: list[str], named: Labels
-) -> None:
+    ax: Axes, rows: list[CellRow], caches: dict[str, CellCache], kinds: list[str],
+    others: list[str], named: Labels,
+) -> None:  # fmt: skip
     """Measured times by ratio; cells without a cache are horizontal lines."""
     measured = [r for r in rows if r.get("memory_io_time_s") is not None]
     for number, kind in enumerate(kinds):
@@ -151,23 +186,15 @@ def _times(
             if (cache := caches.get(r["id"])) and cache.kind() == kind and cache.ratio is not None
         )
         if points:
-            ax.plot(
-                *zip(*points, strict=True), color=_colour(number), lw=0.8, markersize=4,
-                marker=MARKERS[number % len(MARKERS)], label=kind,
-            )  # fmt: skip
+            ax.plot(*zip(*points, strict=True), label=kind, **style.look(number, width=0.8))
     for row in measured:
         cache = caches.get(row["id"])
         if cache and cache.ratio is not None:
             style.mark_doubt(ax, cache.ratio * 100, row["memory_io_time_s"], row)
-    for number, row in enumerate(r for r in measured if r["id"] not in caches):
-        style_of = ("--", ":", "-.")[number % 3]
-        ax.axhline(
-            row["memory_io_time_s"],
-            color="0.4",
-            ls=style_of,
-            lw=1,
-            label=named.system(row) + style.doubt(row),
-        )
+        if _is_line(row, caches):
+            name = _without(row, named)
+            dashes = LINES[others.index(name) % len(LINES)]
+            ax.axhline(row["memory_io_time_s"], color="0.4", ls=dashes, lw=1, label=name)
 
 
 def _missed(known: Metrics, row: CellRow) -> float | None:

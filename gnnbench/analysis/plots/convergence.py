@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -11,18 +12,20 @@ from matplotlib.lines import Line2D
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.grouping import group_by
-from gnnbench.analysis.labels import labels
+from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import SCREEN, Page, more
 from gnnbench.schema import CellRow, ConvergenceRow
 from gnnbench.schema.reader import Run
 
 PANEL = ("dataset", "model", "evaluate")
+TABLE = "convergence.csv"
 AXES = {"epoch": "epochs trained", "elapsed_s": "wall time of the epochs [s]"}
 
 Trials = list[list[ConvergenceRow]]  # the epochs of each process run
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Two panels for each graph, model and evaluation: over epochs and over seconds.
 
     Lines are means over trials. Those of validation nodes have a band from the lowest to the
@@ -36,27 +39,42 @@ def figure(run: Run) -> Figure | None:
     cells = [r for r in run.cells if r["id"] in trials and r["status"] != "incorrect"]
     if not cells:
         return None
-    named = labels(cells)
+    named = labels(run.cells)
     panels = style.groups(cells, PANEL)
-    names = list(dict.fromkeys(named.of(row, PANEL) + style.doubt(row) for row in cells))
-    result, axes = style.panels(2 * len(panels), 3.8, most=2)
-    for at, (key, rows) in enumerate(panels.items()):
+    kept = page.fitting(list(panels), most=2, each=2)
+    names = _by_accuracy(cells, trials, named)
+    result, axes = page.panels(2 * len(kept), most=2)
+    for at, key in enumerate(kept):
         for ax, x in zip(axes[2 * at : 2 * at + 2], AXES, strict=True):
-            for row in rows:
-                name = named.of(row, PANEL) + style.doubt(row)
+            for row in panels[key]:
+                name = _name(row, named)
                 _line(ax, trials[row["id"]], x, name, names.index(name))
-            for target in dict.fromkeys(_target(run, row) for row in rows):
+            for target in dict.fromkeys(_target(run, row) for row in panels[key]):
                 if target is not None:
                     ax.axhline(target, color="#888888", linewidth=0.8, zorder=0)
-            ax.set_title(", ".join(key), fontsize=9)
-            ax.set_xlabel(AXES[x], fontsize=8)
-            ax.set_ylabel("accuracy", fontsize=8)
+            page.axis_texts(ax, ", ".join(key), AXES[x], "accuracy")
             ax.set_xlim(left=0)
-            ax.tick_params(labelsize=8)
-        axes[2 * at].legend(fontsize=7, frameon=False, loc="best")
-    style.head(result, "Accuracy on nodes not trained on", named, PANEL)
-    result.legend(handles=_legend(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    systems = {r["system"] for r in cells}
+    notes = [style.not_drawn(run.cells, named, PANEL), more(len(panels), len(kept), "panel", TABLE)]
+    title = "Accuracy on nodes not trained on"
+    page.head(result, title, named, PANEL, [style.group_note(systems), *notes])
+    lines = [Line2D([], [], label=name, **style.look(n, 1.4, 3.5)) for n, name in enumerate(names)]
+    page.legend(result, [*lines, *_legend(), *style.doubts(cells)])
+    style.set_groups(result, systems)
     return result
+
+
+def _name(row: CellRow, named: Labels) -> str:
+    return named.of(row, PANEL) + style.doubt(row)
+
+
+def _by_accuracy(cells: Sequence[CellRow], trials: dict[str, Trials], named: Labels) -> list[str]:
+    """The names of lines, the most accurate last epoch on validation nodes first."""
+    last = {
+        _name(r, named): statistics.fmean(epochs[-1]["val_accuracy"] for epochs in trials[r["id"]])
+        for r in cells
+    }
+    return sorted(last, key=lambda name: -last[name])
 
 
 def _target(run: Run, row: CellRow) -> float | None:
@@ -69,17 +87,14 @@ def _line(ax: Axes, trials: Trials, x: str, name: str, number: int) -> None:
     """Draw one cell, up to the last epoch that all trials have."""
     points = list(zip(*trials, strict=False))
     places = [statistics.fmean(p[x] for p in point) for point in points]
-    colour = style.PALETTE[number % len(style.PALETTE)]
+    look = style.look(number, 1.4, 3.5)
     values = [[p["val_accuracy"] for p in point] for point in points]
-    ax.plot(
-        places, [statistics.fmean(v) for v in values], color=colour, label=name, linewidth=1.4,
-        marker="osD^vPX*"[number % 8], markersize=3.5,
-    )  # fmt: skip
+    ax.plot(places, [statistics.fmean(v) for v in values], label=name, **look)
     ax.fill_between(
-        places, [min(v) for v in values], [max(v) for v in values], color=colour, alpha=0.15
+        places, [min(v) for v in values], [max(v) for v in values], color=look["color"], alpha=0.15
     )
     tested = [statistics.fmean(p["test_accuracy"] for p in point) for point in points]
-    ax.plot(places, tested, color=colour, linewidth=1.0, linestyle=":")
+    ax.plot(places, tested, color=look["color"], linewidth=1.0, linestyle=":")
 
 
 def _legend() -> list[Artist]:

@@ -6,16 +6,18 @@ import statistics
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import SCREEN, Page, more
 from gnnbench.schema.reader import Run
 
 PANEL = ("dataset", "model")
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Mean loss of each epoch over the run's workers, with a band from lowest to highest.
 
     Epochs are numbered in the order of training, including warm-up.
@@ -24,18 +26,20 @@ def figure(run: Run) -> Figure | None:
     curves = _curves(run, named)
     if not curves:
         return None
-    result, axes = style.panels(len(curves), 3.6)
+    kept = page.fitting(list(curves))
+    result, axes = page.panels(len(kept))
     names = list(dict.fromkeys(name for panel in curves.values() for name in panel))
-    for ax, (key, panel) in zip(axes, curves.items(), strict=True):
-        for name, series in panel.items():
+    for ax, key in zip(axes, kept, strict=True):
+        for name, series in curves[key].items():
             _curve(ax, name, series, names.index(name))
-        ax.set_title(", ".join(key), fontsize=9)
-        ax.set_xlabel("epoch trained", fontsize=8)
+        page.axis_texts(ax, ", ".join(key), "epoch trained", "mean training loss")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_ylabel("mean training loss", fontsize=8)
-        ax.tick_params(labelsize=8)
-        ax.legend(fontsize=7, frameon=False)
-    style.head(result, "Training loss", named, PANEL)
+    systems = {r["system"] for r in run.cells}
+    notes = [style.not_drawn(run.cells, named, PANEL), more(len(curves), len(kept), "panel")]
+    page.head(result, "Training loss", named, PANEL, [style.group_note(systems), *notes])
+    handles = [Line2D([], [], label=name, **_look(n)) for n, name in enumerate(names)]
+    page.legend(result, [*handles, *style.doubts(run.cells)])
+    style.set_groups(result, systems)
     return result
 
 
@@ -58,17 +62,18 @@ def _curves(run: Run, named: Labels) -> dict[tuple[str, ...], dict[str, list[lis
 
 
 def _curve(ax: Axes, name: str, series: list[list[float]], number: int) -> None:
-    colour = style.PALETTE[number % len(style.PALETTE)]
     length = max(len(s) for s in series)
     columns = [[s[i] for s in series if i < len(s)] for i in range(length)]
     epochs = range(1, length + 1)
     means = [statistics.fmean(c) for c in columns]
-    # Equal curves overlap: later ones are dashed, with smaller markers.
-    ax.plot(
-        epochs, means, color=colour, label=name, marker="osD^vPX*"[number % 8],
-        markersize=max(7 - 1.5 * number, 3), linestyle="-" if number == 0 else (0, (4, 2 + number)),
-    )  # fmt: skip
+    look = _look(number)
+    ax.plot(epochs, means, label=name, **look)
     if len(series) > 1:
-        ax.fill_between(
-            epochs, [min(c) for c in columns], [max(c) for c in columns], color=colour, alpha=0.2
-        )
+        lowest, highest = [min(c) for c in columns], [max(c) for c in columns]
+        ax.fill_between(epochs, lowest, highest, color=look["color"], alpha=0.2)
+
+
+def _look(number: int) -> style.Look:
+    """Equal curves overlap: later ones are dashed, with smaller markers."""
+    dashes: style.Dashes = "-" if number == 0 else (0, (4, 2 + number))
+    return style.look(number, 1.4, max(6 - 1.5 * number, 2.5), dashes)

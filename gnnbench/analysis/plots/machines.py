@@ -2,80 +2,88 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
+from collections.abc import Sequence
+
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from gnnbench.analysis import multi_machine
 from gnnbench.analysis.multi_machine import Setting
-from gnnbench.analysis.plots.style import PALE, PALETTE, PHASE_COLOURS, panels
+from gnnbench.analysis.plots import bars, style
+from gnnbench.analysis.plots.bars import Bar, Panel
+from gnnbench.analysis.plots.page import SCREEN, Page
+from gnnbench.core.units import seconds
 from gnnbench.schema.reader import Run
 
 NAMES = {
-    "vanilla": "vanilla", "hybrid": "hybrid", "hybrid-fused": "hybrid,\nfused",
+    "vanilla": "vanilla", "hybrid": "hybrid", "hybrid-fused": "hybrid, fused",
     "distdgl": "DistDGL",
 }  # fmt: skip
 PARTS = (("sample_s", "sample"), ("features_s", "memory_io"))
-WORDS = {"sample_s": "sampling", "features_s": "features", "rest": "training"}
+WORDS = {"sample": "sampling", "memory_io": "features", "compute": "training"}
+SENT = "sent on all links per step (MB)"
 
 
-def figure(run: Run) -> Figure:
-    """A panel of times for each setting, and one of bytes sent per step on all links."""
+def figure(run: Run, page: Page = SCREEN) -> Figure:
+    """A panel of times for each setting, the fastest on top, and one of bytes sent per step."""
     timed = multi_machine.with_times(multi_machine.settings(run.machines))
-    figure, axes = panels(len(timed) + 1, 3.2, most=len(timed) + 1)
-    for ax, setting in zip(axes, timed, strict=False):
-        _times(ax, setting)
-    top = max(ax.get_ylim()[1] for ax in axes[: len(timed)])
-    for ax in axes[: len(timed)]:
-        ax.set_ylim(0, top)
-    for ax in axes[: len(timed)]:
-        place = ax.get_subplotspec()
-        if place is not None and place.is_first_col():
-            ax.set_ylabel(f"{multi_machine.steps_of(timed)}, slowest rank (s)")
-    axes[0].legend(fontsize=8, frameon=False)
-    _bytes(axes[-1], timed)
+    scale = f"{multi_machine.steps_of(timed)}, slowest rank [s]"
+    panels = [
+        Panel(multi_machine.where(s), scale, _times(s), column="time") for s in timed
+    ]  # fmt: skip
+    widest = max(bars.scale_end(panel.bars) for panel in panels) * bars.ROOM
+    panels = [
+        Panel(p.title, p.scale, p.bars, column=p.column, widest=widest) for p in panels
+    ]  # fmt: skip
+    result, axes, hidden = bars.draw(page, [*panels, _sent(timed)])
     first = timed[0]
-    noisy = any(setting.noisy_share() for setting in timed)
-    figure.suptitle(
+    caption = (
         f"{first.dataset}, fanouts {first.fanouts}, batch {first.batch_size} a rank, hidden"
-        f" {first.hidden}: machines emulated, cores shared"
-        + "; pale: other programs used them too"
-        * noisy,
-        fontsize=10,
+        f" {first.hidden}; machines are emulated, they share cores"
     )
-    return figure
+    page.head(result, "Epochs on several machines", last=[caption, hidden])
+    handles: list[Artist] = [
+        Patch(facecolor=style.PHASE_COLOURS[phase], label=words) for phase, words in WORDS.items()
+    ]
+    handles += [style.interval_key("whole epoch, 95 % interval"), *style.cut_off(axes)]
+    if any(setting.noisy_share() for setting in timed):
+        handles.append(Line2D([], [], lw=0, label="pale: other programs used the cores too"))
+    page.legend(result, handles)
+    return result
 
 
-def _times(ax: Axes, setting: Setting) -> None:
-    names = [name for name in NAMES if setting.of(name)]
-    alpha = PALE if setting.noisy_share() else None
-    for x, name in enumerate(names):
+def _times(setting: Setting) -> list[Bar]:
+    drawn = []
+    for name in (name for name in NAMES if setting.of(name)):
         whole = setting.time(name, "wall_s")
-        base = 0.0
-        for column, phase in PARTS:
-            part = setting.time(name, column).value
-            ax.bar(
-                x, part, bottom=base, color=PHASE_COLOURS[phase], alpha=alpha,
-                label=WORDS[column] if x == 0 else None,
-            )  # fmt: skip
-            base += part
-        ax.bar(
-            x, max(0.0, whole.value - base), bottom=base, color=PHASE_COLOURS["compute"],
-            alpha=alpha, label=WORDS["rest"] if x == 0 else None,
+        parts = [
+            (style.PHASE_COLOURS[phase], setting.time(name, column).value)
+            for column, phase in PARTS
+        ]
+        rest = max(0.0, whole.value - sum(length for _, length in parts))
+        drawn.append(
+            Bar(
+                name, (NAMES[name],), [*parts, (style.PHASE_COLOURS["compute"], rest)],
+                whole.value, whole.low, whole.high, text=seconds(whole.value),
+                is_reliable=not setting.noisy_share(),
+            )
         )  # fmt: skip
-        ends = [[whole.value - whole.low], [whole.high - whole.value]]
-        ax.errorbar(x, whole.value, yerr=ends, color="black", capsize=3, lw=1)
-    ax.set_xticks(range(len(names)), [NAMES[name] for name in names])
-    ax.set_title(multi_machine.where(setting), fontsize=9)
+    return sorted(drawn, key=lambda bar: bar.value)
 
 
-def _bytes(ax: Axes, timed: list[Setting]) -> None:
-    rates = {setting.rate_gbit_s for setting in timed}
-    one = [setting for setting in timed if setting.rate_gbit_s == max(rates)]
-    width = 0.8 / len(NAMES)
-    for place, (name, words) in enumerate(NAMES.items()):
-        sizes = [(setting.per_step(name, "link_sent_bytes") or 0.0) / 1e6 for setting in one]
-        at = [x + (place - 1.5) * width for x in range(len(one))]
-        ax.bar(at, sizes, width, label=words.replace("\n", " "), color=PALETTE[place + 3])
-    ax.set_xticks(range(len(one)), [f"{setting.machines} machines" for setting in one])
-    ax.set_title("sent on all links per step (MB)", fontsize=9)
-    ax.legend(fontsize=8, frameon=False)
+def _sent(timed: Sequence[Setting]) -> Panel:
+    """Bytes of a step, which do not depend on the link, by number of machines."""
+    fastest = max(setting.rate_gbit_s for setting in timed)
+    drawn = []
+    for setting in (s for s in timed if s.rate_gbit_s == fastest):
+        for name in (name for name in NAMES if setting.of(name)):
+            size = (setting.per_step(name, "link_sent_bytes") or 0.0) / 1e6
+            drawn.append(
+                Bar(
+                    name, (f"{NAMES[name]}, {setting.machines} machines",),
+                    [(style.PALETTE[4], size)], size, is_measured=False, text=f"{size:.3g} MB",
+                )
+            )  # fmt: skip
+    return Panel(SENT, "MB", drawn, column="sent", unit="MB")

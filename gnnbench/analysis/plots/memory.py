@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots import bars, style
+from gnnbench.analysis.plots.bars import Bar, Panel
+from gnnbench.analysis.plots.page import SCREEN, Page
 from gnnbench.core.counters import MEMORY_BYTES
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
@@ -20,7 +21,7 @@ from gnnbench.schema.reader import Run
 PANEL = ("dataset", "device")
 ON_HOST = "held"  # ``where`` of host memory that a run with a GPU uses
 OTHER, PROCESS = "other", "process"
-# From bottom to top. Stages of other packages are drawn as other.
+# From left to right. Stages of other packages are drawn as other.
 COMPONENTS = {
     "topology": ("#0072B2", "topology"),
     "sampler": ("#56B4E9", "sampler: tables, maps, working space"),
@@ -32,42 +33,49 @@ COMPONENTS = {
     "rows": ("#F0E442", "feature rows of the batch"),
     "activations": ("#D55E00", "activations"),
     "processes": ("#999933", "the system's other processes (producer, ranks), whole"),
-    OTHER: ("#FFFFFF", "other: other batches, memory outside the allocator"),
+    OTHER: ("#DDDDDD", "other: other batches, memory outside the allocator"),
 }
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def figure(run: Run) -> Figure | None:
-    """Stacked bars with their sum; None if no cell's memory was measured.
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
+    """Stacked bars, the smallest on top; None if no cell's memory was measured.
 
-    Memory of a CPU process before set-up and host memory of a run on a GPU are written above a bar,
-    because they would dwarf it. A cell without a measurement shows its status.
+    A column on the right has the sums. It also has the memory of a CPU process before set-up and
+    the host memory of a run on a GPU, which would dwarf the bars. A cell without a measurement, or
+    an incorrect one, shows its status. A dashed line marks the reference.
     """
     known = Metrics(run.metrics)
-    if not any(_parts(r, known) for r in run.cells):
+    measured = [r for r in run.cells if _parts(r, known)]
+    if not measured:
         return None
     named = labels(run.cells)
-    panels = style.groups(run.cells, PANEL)
-    widest = max(len(rows) for rows in panels.values())
-    slot = style.slot(_label(r, named) for rows in panels.values() for r in rows)
-    result, axes = style.panels(len(panels), 1.4 + slot * widest, most=2)
-    for ax, (key, rows) in zip(axes, panels.items(), strict=True):
-        _panel(ax, rows, named, known)
-        ax.set_title(", ".join(key), fontsize=9)
-    style.head(result, "Memory at an epoch's peak", named, PANEL)
-    drawn = {c for r in run.cells for c, size in _parts(r, known).items() if size}
+    omitted = style.usual(run.cells, named)
+    panels = [
+        _panel(", ".join(key), rows, named, known, omitted)
+        for key, rows in style.groups(run.cells, PANEL).items()
+    ]
+    result, axes, hidden = bars.draw(page, panels)
+    notes = [
+        style.usual_note(omitted), style.group_note(r["system"] for r in run.cells), hidden,
+    ]  # fmt: skip
+    page.head(result, "Memory at an epoch's peak", named, PANEL, notes)
+    drawn = {c for r in measured for c, size in _parts(r, known).items() if size}
     handles: list[Artist] = [
-        Patch(facecolor=colour, label=words, edgecolor="#999999", lw=0.4)
+        Patch(facecolor=colour, label=words)
         for component, (colour, words) in COMPONENTS.items()
         if component in drawn
     ]
-    handles += style.doubts(run.cells)
-    result.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    if any(panel.lines for panel in panels):
+        handles.append(style.reference_line("memory of the reference"))
+    page.legend(result, [*handles, *style.cut_off(axes), *style.doubts(run.cells)])
     return result
 
 
 def _parts(row: CellRow, known: Metrics) -> dict[str, float]:
-    """Bytes by component, in the order in which they are drawn."""
+    """Bytes by component, in the order in which they are drawn; none of an incorrect cell."""
+    if row["status"] == "incorrect":
+        return {}
     sizes = {
         r["stage"]: r["value"]
         for r in known.of(row["id"])
@@ -79,42 +87,37 @@ def _parts(row: CellRow, known: Metrics) -> dict[str, float]:
     return {**parts, OTHER: parts[OTHER] + sum(sizes.values())} if parts else {}
 
 
-def _label(row: CellRow, named: Labels) -> str:
-    name = named.system(row, "\n") + style.doubt(row)
-    return "\n".join([name, *named.varying(row, PANEL).values()])
+def _panel(
+    title: str, rows: Sequence[CellRow], named: Labels, known: Metrics, omitted: Mapping[str, str]
+) -> Panel:
+    sums = {r["id"]: sum(_parts(r, known).values()) for r in rows}
+    scale, unit = _unit(max(sums.values()))
+    references = [r for r in rows if r["id"] == r.get("reference_id") and sums[r["id"]]]
+    ordered = sorted(rows, key=lambda r: (not sums[r["id"]], sums[r["id"]]))
+    return Panel(
+        title, f"memory [{unit}]", [_bar(r, named, known, omitted, scale) for r in ordered],
+        column="memory", unit=unit,
+        lines=[(sums[r["id"]] / scale, style.DASHED) for r in references] * (len(references) == 1),
+    )  # fmt: skip
 
 
-def _panel(ax: Axes, rows: Sequence[CellRow], named: Labels, known: Metrics) -> None:
-    parts = [_parts(r, known) for r in rows]
-    top = max((sum(p.values()) for p in parts), default=0.0) or 1.0
-    size, unit = _unit(top)
-    for x, (row, heights) in enumerate(zip(rows, parts, strict=True)):
-        if not heights:
-            style.failure(ax, x, row["status"])
-            continue
-        bottom = 0.0
-        for component, height in heights.items():
-            colour, _ = COMPONENTS[component]
-            ax.bar(
-                x, height / size, 0.66, bottom=bottom / size, color=colour, edgecolor="#999999",
-                lw=0.4,
-            )  # fmt: skip
-            bottom += height
-        ax.annotate(
-            "\n".join([_text(bottom), *_additions(row, known)]), (x, bottom / size), xytext=(0, 3),
-            textcoords="offset points", ha="center", va="bottom", fontsize=7,
-        )  # fmt: skip
-    ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
-    ax.set_xlim(-0.6, len(rows) - 0.4)
-    ax.set_ylim(0, top / size * 1.2)
-    ax.set_ylabel(f"memory [{unit}]", fontsize=8)
-    ax.tick_params(axis="y", labelsize=8)
-    if not any(parts):
-        style.hide_scale(ax)
+def _bar(
+    row: CellRow, named: Labels, known: Metrics, omitted: Mapping[str, str], scale: int
+) -> Bar:  # fmt: skip
+    lines = (named.system(row) + style.doubt(row), style.settings(row, named, PANEL, omitted))
+    parts = _parts(row, known)
+    if not parts:
+        return Bar(row["system"], lines, status=row["status"])
+    total = sum(parts.values())
+    return Bar(
+        row["system"], lines, [(COMPONENTS[c][0], size / scale) for c, size in parts.items()],
+        total / scale, is_measured=False, text=", ".join([_text(total), *_additions(row, known)]),
+        is_reference=row["id"] == row.get("reference_id"),
+    )  # fmt: skip
 
 
 def _additions(row: CellRow, known: Metrics) -> list[str]:
-    """Sizes that are written above the bar."""
+    """Sizes that are written next to the bar."""
     texts = []
     if process := known.value(row["id"], PROCESS, MEMORY_BYTES):
         texts.append(f"+ {_text(process)} process")

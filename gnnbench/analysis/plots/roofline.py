@@ -7,26 +7,30 @@ counters could be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 
 from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, labels
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import GREY, SCREEN, SMALL, Page, broken, more
 from gnnbench.analysis.roofline_table import kernel_name
+from gnnbench.core.units import plural
 from gnnbench.schema import CellRow, RooflineRow
 from gnnbench.schema.reader import Run
 
 GIGA = 1e9
-MARKERS = "osD^vPX*"
 PANELS = ("forward", "backward")
-APART = ("dataset", "device", "threads")  # each combination has a row of panels
+APART = ("dataset", "device", "threads")  # the first combination is drawn
 ROOM = 4.0  # factor between the outermost mark and the edge of the panel
-LEGEND = 0.4  # height of the legend / height of the drawn range
+TABLE = "roofline.csv"
+BAR = 0.105  # height of a bar of a time (inches)
+TIMES_REST = 0.7  # height of the panel of times without its bars (inches)
 LEVELS = {"memory": "-", "L3": "--", "L2": "-.", "shared": ":"}
 
 
@@ -42,7 +46,7 @@ class Kernel:
     def label(self) -> str:
         """Name with direction, and for a layer its work."""
         name = kernel_name(self.row)
-        return f"{name}\n{self.work}" if self.row["layer"] else name
+        return f"{name}, {self.work}" if self.row["layer"] else name
 
     @property
     def intensities(self) -> list[float]:
@@ -51,13 +55,13 @@ class Kernel:
         return [x for x in map(self.row.get, columns) if x is not None]
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Panels of forward aggregations, of backward ones and of times; None without kernels.
 
-    Each dataset, device and number of threads has a row of these three panels.
+    The first dataset, device and number of threads is drawn, others are counted.
     """
     correct = [r for r in run.cells if r["status"] != "incorrect"]
-    named = labels(correct)
+    named = labels(run.cells)
     cells = {r["id"]: r for r in reversed(correct)}
     kernels = [
         Kernel(r, named.system(cells[r["id"]]), _work(r, cells[r["id"]], named))
@@ -67,25 +71,104 @@ def figure(run: Run) -> Figure | None:
     if not kernels:
         return None
     groups = group_by(kernels, lambda k: tuple(cells[k.row["id"]][axis] for axis in APART))
-    systems = list(dict.fromkeys(k.system for k in kernels))
-    works = list(dict.fromkeys(k.work for k in kernels if k.row["flops"]))
-    result, axes = style.panels(3 * len(groups), 5.2)
-    for number, ((dataset, device, threads), group) in enumerate(groups.items()):
-        peaks = [
-            r
-            for r in run.roofline
-            if r["kind"] == "ceiling" and (r["device"], r["threads"]) == (device, threads)
-        ]
-        for ax, direction in zip(axes[3 * number :], PANELS, strict=False):
-            own = [k for k in group if k.row["direction"] == direction and k.row["flops"]]
-            _roofline(ax, own, peaks, systems, works)
-            ax.set_title(f"{dataset}, {device}: aggregation, {direction}", fontsize=9)
-        _times(axes[3 * number + 2], group, systems)
-    handles = [_key(systems.index(name), "s", name) for name in systems]
-    handles += [_key(-1, MARKERS[n % len(MARKERS)], work) for n, work in enumerate(works)]
-    result.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7, frameon=False)
-    style.head(result, "Kernels compared with the machine's peaks", named, APART)
+    (dataset, device, threads), group = next(iter(groups.items()))
+    systems = _by_time(group)
+    works = list(dict.fromkeys(k.work for k in group if k.row["flops"]))
+    times = _shown_times(group, systems, page)
+    result, axes, below = _axes(page, times, systems)
+    peaks = _peaks(run.roofline, device, threads)
+    for ax, direction in zip(axes, PANELS, strict=True):
+        own = [k for k in group if k.row["direction"] == direction and k.row["flops"]]
+        _roofline(ax, own, peaks, systems, works)
+        page.axis_texts(ax, f"aggregation, {direction}", "operations per byte [flop/B]", "GFLOP/s")
+    _times(below, times, systems, page)
+    hidden = [
+        more(len(groups), 1, "setting", TABLE),
+        more(len(_kernel_names(group)), len(times), "kernel", TABLE),
+    ]
+    setting = f"{dataset}, {device}" + f", {plural(threads, 'thread')}" * bool(threads)
+    notes = [setting, style.not_drawn(run.cells, named), *hidden]
+    title = "Kernels compared with the machine's peaks"
+    page.head(result, title, named, APART, notes)
+    handles = [_key(n, "s", name) for n, name in enumerate(systems)]
+    handles += [_key(-1, style.MARKERS[n % len(style.MARKERS)], w) for n, w in enumerate(works)]
+    page.legend(result, [*handles, *_peak_keys(peaks), *_mark_keys(group)])
     return result
+
+
+def _by_time(kernels: Sequence[Kernel]) -> list[str]:
+    """Systems by the sum of the times of all kernels, the fastest first."""
+    sums: dict[str, float] = {}
+    for kernel in kernels:
+        sums[kernel.system] = sums.get(kernel.system, 0.0) + kernel.row["time_s"]
+    return sorted(sums, key=lambda system: sums[system])
+
+
+def _kernel_names(kernels: Iterable[Kernel]) -> list[str]:
+    """Labels of kernels, without repeated backward passes that reuse a transpose."""
+    return list(dict.fromkeys(k.label for k in kernels if k.row["direction"] != "backward, kept"))
+
+
+def _shown_times(
+    kernels: Sequence[Kernel], systems: Sequence[str], page: Page
+) -> dict[str, list[Kernel]]:
+    """Kernels by label, as many as fit the page below the rooflines."""
+    rows = 2 if page.columns == 1 else 1
+    room = page.free_height - rows * page.panel - TIMES_REST
+    names = _kernel_names(kernels)
+    shown = names[: max(int(room / _slot(systems)), 1)]
+    return {name: [k for k in kernels if k.label == name] for name in shown}
+
+
+def _slot(systems: Sequence[str]) -> float:
+    """Height of the bars of a kernel (inches): one for each system, not less than two lines."""
+    return max(BAR * (len(systems) + 1), 0.32)
+
+
+def _axes(
+    page: Page, times: Mapping[str, list[Kernel]], systems: Sequence[str]
+) -> tuple[Figure, list[Axes], Axes]:
+    """Two rooflines, and below them the axes of the times, over the whole width."""
+    columns = min(page.columns, 2)
+    heights = [page.panel] * (3 - columns) + [TIMES_REST + _slot(systems) * len(times)]
+    figure = Figure(figsize=(page.width, sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    axes = [figure.add_subplot(grid[n // columns, n % columns]) for n in range(2)]
+    below = figure.add_subplot(grid[-1, :])
+    for ax in (*axes, below):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="x" if ax is below else "y", linewidth=0.4, alpha=0.5)
+        ax.set_axisbelow(True)
+        ax.tick_params(labelsize=page.names)
+    return figure, axes, below
+
+
+def _peaks(rows: Iterable[RooflineRow], device: object, threads: object) -> list[RooflineRow]:
+    ceilings = (r for r in rows if r["kind"] == "ceiling")
+    return [r for r in ceilings if (r["device"], r["threads"]) == (device, threads)]
+
+
+def _peak_keys(peaks: Sequence[RooflineRow]) -> list[Line2D]:
+    """Legend entries of the measured peaks."""
+    keys = [
+        Line2D([], [], color="black", lw=0.9, ls=LEVELS[level], label=_bandwidth_name(level, rate))
+        for level, rate in _bandwidths(peaks).items()
+    ]
+    if (peak := _multiply_adds(peaks)) is not None:
+        keys.append(Line2D([], [], color="black", lw=1.6, label=_peak_name(peak)))
+    return keys
+
+
+def _mark_keys(kernels: Sequence[Kernel]) -> list[Line2D]:
+    """Legend entries of the traffic by which marks are placed."""
+    marks = [("o", GREY, "operations / least traffic"), ("o", "none", "/ requested traffic")]
+    if any(k.row["memory_intensity"] is not None for k in kernels):
+        marks.append(("x", GREY, "/ measured traffic"))
+    keys = [
+        Line2D([], [], color=GREY, marker=mark, mfc=face, ls="", ms=5, label=words)
+        for mark, face, words in marks
+    ]
+    return [*keys, Line2D([], [], lw=0, label="% at a bar: share of its peak")]
 
 
 def _work(row: RooflineRow, cell: CellRow, named: Labels) -> str:
@@ -95,7 +178,7 @@ def _work(row: RooflineRow, cell: CellRow, named: Labels) -> str:
 
 
 def _colour(number: int) -> str:
-    return "#666666" if number < 0 else style.PALETTE[number % len(style.PALETTE)]
+    return GREY if number < 0 else style.PALETTE[number % len(style.PALETTE)]
 
 
 def _key(number: int, mark: str, words: str) -> Line2D:
@@ -112,29 +195,41 @@ def _roofline(
     intensities = [x for k in kernels for x in k.intensities]
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel("operations per byte [flop/B]", fontsize=8)
-    ax.set_ylabel("GFLOP/s", fontsize=8)
-    ax.tick_params(labelsize=8)
     if not kernels:
         return
     left, right = min(intensities) / ROOM, max(intensities) * ROOM
-    peak = next((r["value"] / GIGA for r in peaks if r["name"] == "fma"), None)
+    peak = _multiply_adds(peaks)
     for level, bandwidth in _bandwidths(peaks).items():
         knee = right if peak is None else max(peak / bandwidth, left)
         xs = [left, min(knee, right)]
         ax.plot(
-            xs, [x * bandwidth for x in xs], color="black", lw=0.9, ls=LEVELS[level],
-            label=f"{level}, {_rate(bandwidth)}B/s",
-        )  # fmt: skip
+            xs,
+            [x * bandwidth for x in xs],
+            color="black",
+            lw=0.9,
+            ls=LEVELS[level],
+            label=_bandwidth_name(level, bandwidth),
+        )
     if peak is not None:
-        ax.axhline(peak, color="black", lw=1.6, label=f"multiply-adds, {_rate(peak)}FLOP/s")
-    ax.legend(loc="lower left", fontsize=6.5, frameon=False)
+        ax.axhline(peak, color="black", lw=1.6, label=_peak_name(peak))
     for kernel in kernels:
         _mark(ax, kernel.row, _colour(systems.index(kernel.system)), works.index(kernel.work))
     rates = [k.row["value"] / GIGA for k in kernels]
     ax.set_xlim(left, right)
-    bottom, top = min(rates) / ROOM, max([*rates, peak or 0.0]) * 2
-    ax.set_ylim(bottom * (bottom / top) ** LEGEND, top)
+    ax.set_ylim(min(rates) / ROOM, max([*rates, peak or 0.0]) * 2)
+
+
+def _multiply_adds(peaks: Iterable[RooflineRow]) -> float | None:
+    """The peak of multiply-adds (GFLOP/s)."""
+    return next((r["value"] / GIGA for r in peaks if r["name"] == "fma"), None)
+
+
+def _bandwidth_name(level: str, rate: float) -> str:
+    return f"{level}, {_rate(rate)}B/s"
+
+
+def _peak_name(peak: float) -> str:
+    return f"multiply-adds, {_rate(peak)}FLOP/s"
 
 
 def _rate(giga: float) -> str:
@@ -152,7 +247,7 @@ def _bandwidths(peaks: Iterable[RooflineRow]) -> dict[str, float]:
 
 
 def _mark(ax: Axes, row: RooflineRow, colour: str, work: int) -> None:
-    mark, rate = MARKERS[work % len(MARKERS)], row["value"] / GIGA
+    mark, rate = style.MARKERS[work % len(style.MARKERS)], row["value"] / GIGA
     xs = [row["asked_intensity"], row["intensity"]]
     ax.plot(xs, [rate, rate], color=colour, lw=0.6, alpha=0.6)
     ax.plot(xs[:1], [rate], color=colour, marker=mark, ms=4, mfc="none", ls="")
@@ -164,28 +259,29 @@ def _mark(ax: Axes, row: RooflineRow, colour: str, work: int) -> None:
         ax.plot([row["memory_intensity"]], [rate], color=colour, marker="x", ms=6, ls="")
     if row["doubtful"]:
         ax.annotate(
-            "(?)", (xs[1], rate), fontsize=8, xytext=(5, 0), textcoords="offset points"
+            "(?)", (xs[1], rate), fontsize=SMALL, xytext=(5, 0), textcoords="offset points"
         )  # fmt: skip
 
 
-def _times(ax: Axes, kernels: Sequence[Kernel], systems: list[str]) -> None:
+def _times(
+    ax: Axes, shown: Mapping[str, list[Kernel]], systems: Sequence[str], page: Page
+) -> None:  # fmt: skip
     """Bars of time by kernel and system, with their share of the peak."""
-    # Only the table shows repeated backward passes that reuse a transpose.
-    shown = [k for k in kernels if k.row["direction"] != "backward, kept"]
-    names = list(dict.fromkeys(k.label for k in shown))
-    width = 0.8 / len(systems)
-    for kernel in shown:
-        row, number = kernel.row, systems.index(kernel.system)
-        x = names.index(kernel.label) + (number - (len(systems) - 1) / 2) * width
-        ax.bar(x, row["time_s"] * 1e3, width, color=_colour(number))
-        if row["of_ceiling"] is not None:
-            text = f"{row['of_ceiling']:.0%}" + "(?)" * bool(row["doubtful"])
-            ax.annotate(
-                text, (x, row["time_s"] * 1e3), fontsize=6, rotation=90, ha="center",
-                va="bottom", xytext=(0, 2), textcoords="offset points",
-            )  # fmt: skip
-    ax.set_yscale("log")
-    ax.margins(y=0.15)
-    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=6.5)
-    ax.set_ylabel("time [ms]; above: share of its peak", fontsize=8)
-    ax.set_title("each alone, with cold caches", fontsize=9)
+    height = BAR / _slot(systems)
+    for place, kernels in enumerate(shown.values()):
+        for kernel in kernels:
+            row, number = kernel.row, systems.index(kernel.system)
+            y, time = place + (number - (len(systems) - 1) / 2) * height, row["time_s"] * 1e3
+            ax.barh(y, time, height, color=_colour(number))
+            if row["of_ceiling"] is not None:
+                text = f"{row['of_ceiling']:.0%}" + "(?)" * bool(row["doubtful"])
+                ax.annotate(
+                    text, (time, y), fontsize=SMALL, va="center", xytext=(2, 0),
+                    textcoords="offset points",
+                )  # fmt: skip
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.margins(x=0.12)
+    ax.set_yticks(range(len(shown)), [broken(n, 1.3, SMALL) for n in shown], fontsize=SMALL)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    page.axis_texts(ax, "each alone, with cold caches", "time [ms]")

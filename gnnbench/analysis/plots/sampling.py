@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -11,57 +11,51 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gnnbench.analysis.labels import Labels, labels
-from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots import bars, style
+from gnnbench.analysis.plots.bars import Bar, Panel
+from gnnbench.analysis.plots.page import SCREEN, Page, more
+from gnnbench.analysis.ranking import ranked
+from gnnbench.analysis.reliability import is_unreliable, verdict
 from gnnbench.analysis.sample_tables import STAGES, stage_time
-from gnnbench.core.units import per_batch
+from gnnbench.core.units import per_batch, times
 from gnnbench.schema import CellRow, StageRow
 from gnnbench.schema.reader import Run
 
 APART = ("dataset", "fanouts", "batch_size")  # one panel each; lines are drawn over batch sizes
 GRID = 3  # number of batch sizes from which lines are drawn instead of bars
+TITLE = "Sampling time per batch"
 COLOURS = {
     "prepare": "#56B4E9", "pick": "#0072B2", "id_map": "#E69F00", "block": "#009E73",
     "whole": "#BBBBBB",
 }  # fmt: skip
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """One panel per dataset, fanouts, and batch size; with three batch sizes or more, lines.
 
     Parts of a bar are stages of the native trace; the marker is the measured time per batch with
-    its 95 % interval. A system without stages has a plain bar. None if nothing was sampled.
+    its 95 % interval. A system without stages has a plain bar. A column on the right has the
+    ratios. None if nothing was sampled.
     """
-    rows = [r for r in run.cells if _time(r) is not None and r["status"] != "incorrect"]
+    rows = [r for r in run.cells if _measured(r)]
     if not rows:
         return None
-    grid = len({r["batch_size"] for r in rows}) >= GRID
-    panels = style.groups(rows, APART[:2] if grid else APART)
-    named = labels(rows)
-    widest = max(len(panel) for panel in panels.values())
-    slot = style.slot(_label(r, named, "\n", "\n") for r in rows)
-    result, axes = style.panels(len(panels), 3.8 if grid else 1.4 + slot * widest)
-    for ax, (key, panel) in zip(axes, panels.items(), strict=True):
-        if grid:
-            _lines(ax, panel, named)
-        else:
-            _bars(ax, panel, run.stages, named)
-        batch = "" if grid else f", batch {key[2]}"
-        ax.set_title(f"{key[0]}, {key[1]}{batch}", fontsize=9)
-        ax.set_ylabel("time per batch [ms]", fontsize=8)
-        ax.tick_params(labelsize=8)
-    style.head(result, "Sampling", named, APART)
-    if not grid:
-        result.legend(
-            handles=[
-                *_legend(rows, run.stages),
-                *style.cut_off(axes),
-                *style.doubts(rows, pale=True),
-            ],
-            loc="outside lower center",
-            ncols=3,
-            fontsize=8,
-            frameon=False,
-        )
+    if len({r["batch_size"] for r in rows}) >= GRID:
+        return _lines(run.cells, rows, page)
+    named = labels(run.cells)
+    omitted = style.usual(run.cells, named)
+    panels = [
+        _panel(key, group, run.stages, named, omitted)
+        for key, group in style.groups(run.cells, APART).items()
+        if any(map(_measured, group))
+    ]
+    result, axes, hidden = bars.draw(page, panels)
+    groups = style.group_note(r["system"] for r in run.cells)
+    page.head(result, TITLE, named, APART, [style.usual_note(omitted), groups, hidden])
+    handles = [
+        *_legend(rows, run.stages), *style.cut_off(axes), *style.doubts(rows, pale=True),
+    ]  # fmt: skip
+    page.legend(result, handles)
     return result
 
 
@@ -70,29 +64,49 @@ def _time(row: CellRow) -> float | None:
     return per_batch(row, "sample_time_s")
 
 
-def _bars(ax: Axes, rows: Sequence[CellRow], stages: Sequence[StageRow], named: Labels) -> None:
-    top = style.REACH * max(_time(r) or 0.0 for r in rows) * 1e3
-    for x, row in enumerate(rows):
-        wall = (_time(row) or 0.0) * 1e3
-        traced = _parts(row, stages)
-        parts = traced or {"whole": wall}
-        bottom = 0.0
-        for name, height in parts.items():
-            ax.bar(
-                x, height, 0.66, bottom=bottom, color=COLOURS[name], edgecolor="white", lw=0.4,
-                alpha=style.paleness(row),
-            )  # fmt: skip
-            bottom += height
-        # Stages are from another pass: the measured time has its own outline.
-        if traced:
-            ax.bar(x, wall, 0.66, color="none", edgecolor="#555555", lw=0.8)
-        end = style.interval(ax, x, wall, *_interval(row, wall), top)
-        ax.annotate(
-            _caption(row, wall), (x, max(bottom, end)), xytext=(0, 4), textcoords="offset points",
-            ha="center", va="bottom", fontsize=7,
-        )  # fmt: skip
-    ax.set_xticks(range(len(rows)), [_label(r, named, "\n", "\n") for r in rows])
-    ax.margins(y=0.2)
+def _milliseconds(row: CellRow) -> float:
+    return (_time(row) or 0.0) * 1e3
+
+
+def _measured(row: CellRow) -> bool:
+    return _time(row) is not None and row["status"] != "incorrect"
+
+
+def _compared(row: CellRow) -> bool:
+    """Whether the row's ratio is one of sampling times."""
+    return row.get("ratio") is not None and row["judged"] == "sample_time_s"
+
+
+def _panel(
+    key: tuple[str, ...], rows: Sequence[CellRow], stages: Sequence[StageRow], named: Labels,
+    omitted: Mapping[str, str],
+) -> Panel:  # fmt: skip
+    references = [r for r in rows if r["id"] == r.get("reference_id") and _measured(r)]
+    return Panel(
+        f"{key[0]}, fanouts {key[1]}, batch {key[2]}", "time per batch [ms]",
+        [_bar(row, stages, named, omitted) for row in ranked(rows)],
+        column=style.speed_up_over(r for r in rows if _compared(r)),
+        lines=[(_milliseconds(r), style.DASHED) for r in references] * (len(references) == 1),
+        unit="ms",
+    )  # fmt: skip
+
+
+def _bar(
+    row: CellRow, stages: Sequence[StageRow], named: Labels, omitted: Mapping[str, str]
+) -> Bar:
+    lines = (_label(row, named), style.settings(row, named, APART, omitted))
+    if not _measured(row):
+        return Bar(row["system"], lines, status=row["status"])
+    wall = _milliseconds(row)
+    traced = _parts(row, stages)
+    low, high = _interval(row, wall)
+    return Bar(
+        row["system"], lines, [(COLOURS[n], t) for n, t in (traced or {"whole": wall}).items()],
+        wall, low, high, text=_text(row), is_reliable=not is_unreliable(row),
+        is_different=row.get("work_class") == "different",
+        is_reference=row["id"] == row.get("reference_id"),
+        outline=bool(traced),  # stages are from another pass
+    )  # fmt: skip
 
 
 def _parts(row: CellRow, stages: Sequence[StageRow]) -> dict[str, float]:
@@ -102,22 +116,21 @@ def _parts(row: CellRow, stages: Sequence[StageRow]) -> dict[str, float]:
     return {name: time for name, time in parts.items() if time}
 
 
-def _caption(row: CellRow, wall: float) -> str:
-    lines = [f"{wall:.3g}"]
+def _text(row: CellRow) -> str:
+    words = ["reference"] if row["id"] == row.get("reference_id") else []
     if row["status"] != "ok":
-        lines.append(row["status"])
+        words.append(row["status"])
     if row.get("work_class") == "different":
-        lines.append("different work")
-    elif row.get("ratio") and row["judged"] == "sample_time_s":
-        lines.append(f"{row['ratio']:.2f}x")
-        lines += ["equivalent"] if row.get("work_class") == "equivalent" else []
-    return "\n".join(lines)
+        words.append("different work")
+    elif _compared(row):
+        ends = (row.get("ratio_ci_low"), row.get("ratio_ci_high"), row.get("pairs"))
+        words += [times(row["ratio"], *ends), verdict(row)]
+    return ", ".join(filter(None, words)) or f"{_milliseconds(row):.3g} ms"
 
 
-def _label(row: style.CellFields, named: Labels, within: str, between: str) -> str:
-    """System and settings that vary within the panel, without the word ``sampler=``."""
-    name = named.system(row, within).replace(f"{within}sampler=", within) + style.doubt(row)
-    return between.join([name, *named.varying(row, APART).values()])
+def _label(row: CellRow, named: Labels) -> str:
+    """The system and its settings, without the word ``sampler=``."""
+    return named.system(row).replace(" sampler=", " ") + style.doubt(row)
 
 
 def _interval(row: CellRow, wall: float) -> tuple[float, float]:
@@ -131,23 +144,53 @@ def _interval(row: CellRow, wall: float) -> tuple[float, float]:
     return low / batches * 1e3, high / batches * 1e3
 
 
-def _lines(ax: Axes, rows: Sequence[CellRow], named: Labels) -> None:
-    series: dict[str, list[CellRow]] = {}
-    for row in rows:
-        name = _label({**row, "doubtful": ""}, named, " ", ", ")  # points are marked, not the line
-        series.setdefault(name, []).append(row)
-    for number, (name, points) in enumerate(series.items()):
-        points.sort(key=lambda r: r["batch_size"])
-        ax.plot(
-            [r["batch_size"] for r in points], [(_time(r) or 0.0) * 1e3 for r in points],
-            color=style.PALETTE[number % len(style.PALETTE)], marker="osD^vPX*"[number % 8],
-            markersize=4, label=name,
-        )  # fmt: skip
-        for row in points:
-            style.mark_doubt(ax, row["batch_size"], (_time(row) or 0.0) * 1e3, row)
-    ax.set_xlabel("batch size", fontsize=8)
+def _lines(cells: Sequence[CellRow], rows: Sequence[CellRow], page: Page) -> Figure:
+    """A panel of lines over batch sizes for each dataset and fanouts."""
+    named = labels(cells)
+    groups = style.groups(rows, APART[:2])
+    kept = page.fitting(list(groups))
+    result, axes = page.panels(len(kept))
+    names = _by_time([r for key in kept for r in groups[key]], named)
+    for ax, key in zip(axes, kept, strict=True):
+        _series(ax, groups[key], names, named)
+        page.axis_texts(ax, f"{key[0]}, fanouts {key[1]}", "batch size", "time per batch [ms]")
+    systems = {r["system"] for r in rows}
+    notes = [style.not_drawn(cells, named), more(len(groups), len(kept), "panel")]
+    page.head(result, TITLE, named, APART, [style.group_note(systems), *notes])
+    keys = [Line2D([], [], label=name, **style.look(n)) for n, name in enumerate(names)]
+    page.legend(result, [*keys, *style.cut_off(axes), *style.doubts(rows)])
+    style.set_groups(result, systems)
+    return result
+
+
+def _by_time(rows: Sequence[CellRow], named: Labels) -> list[str]:
+    """The names of lines, the fastest at the largest batch first."""
+    largest = max(r["batch_size"] for r in rows)
+    at_largest = {
+        _name(r, named): _milliseconds(r) for r in rows if r["batch_size"] == largest
+    }  # fmt: skip
+    names = dict.fromkeys(_name(r, named) for r in rows)
+    return sorted(names, key=lambda name: at_largest.get(name, float("inf")))
+
+
+def _name(row: CellRow, named: Labels) -> str:
+    name = named.system(row).replace(" sampler=", " ")
+    return ", ".join([name, *named.varying(row, APART).values()])
+
+
+def _series(ax: Axes, rows: Sequence[CellRow], names: Sequence[str], named: Labels) -> None:
+    top = bars.REACH * max(map(_milliseconds, rows))
+    for number, name in enumerate(names):
+        own = sorted((r for r in rows if _name(r, named) == name), key=lambda r: r["batch_size"])
+        look = style.look(number)
+        ax.plot([r["batch_size"] for r in own], [*map(_milliseconds, own)], **look)
+        for row in own:
+            wall = _milliseconds(row)
+            ends = _interval(row, wall)
+            style.upright_interval(ax, row["batch_size"], wall, ends, (0.0, top), look["color"])
+            style.mark_doubt(ax, row["batch_size"], wall, row)
+    style.set_ticks(ax, sorted({float(r["batch_size"]) for r in rows}))
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize=7, frameon=False)
 
 
 def _legend(rows: Sequence[CellRow], stages: Sequence[StageRow]) -> list[Artist]:
@@ -157,8 +200,7 @@ def _legend(rows: Sequence[CellRow], stages: Sequence[StageRow]) -> list[Artist]
     handles: list[Artist] = [
         Patch(facecolor=COLOURS[k], label=text) for k, text in names.items() if k in drawn
     ]
-    return [
-        *handles,
-        Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
-               label="measured sampling time (outline), 95 % interval"),
-    ]  # fmt: skip
+    handles.append(style.interval_key("measured sampling time (outline), 95 % interval"))
+    if any(map(_compared, rows)):
+        handles += style.reference_keys("time of the reference", "of sampling time")
+    return handles

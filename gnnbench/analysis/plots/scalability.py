@@ -15,18 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import AXES, Labels, axis_value, labels, phrase
 from gnnbench.analysis.plots import style
+from gnnbench.analysis.plots.page import SCREEN, Page, more
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 from gnnbench.schema.run_record import SweepPoint
 from gnnbench.statistics import primary_metric
 
-MARKERS = "osD^vPX*"
+REACH = 2.0  # intervals are cut off at this multiple of the highest rate, and below the lowest
+APART = 3.0  # distance of lines with equal values (pt)
 LOGARITHMIC = 8  # largest / smallest value from which an axis is logarithmic
-LONG = 30  # letters of a name from which the legend has two columns instead of four
 ABSENT = ("missing_dep", "missing_data")
 RANKS = "ranks"  # the last part of an axis that is a number of processes
 LINEAR = "linear"  # gid of lines of linear scaling
@@ -45,7 +47,7 @@ class AxisValue:
     of_ranks: bool = False
 
 
-def figure(run: Run) -> Figure | None:
+def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     """Seeds per second of the primary metric with its 95 % interval.
 
     None if the run has neither a sweep nor several numbers of ranks. Cells without their package or
@@ -57,29 +59,39 @@ def figure(run: Run) -> Figure | None:
     panels = {name: values for name, sweep in sweeps.items() if (values := _values(sweep, rows))}
     if not panels:
         return None
-    named = labels(rows)
-    drawn = [r for values in panels.values() for v in values for r in v.rows]
-    systems = list(dict.fromkeys(_line_of(r, named) for r in drawn))
-    result, axes = style.panels(len(panels), 4.0)
-    for ax, (name, points) in zip(axes, panels.items(), strict=True):
-        _panel(ax, points, systems, named)
-        ax.set_title(name.replace("_", " "), fontsize=9)
-        ax.tick_params(labelsize=8)
+    named = labels(run.cells)
+    kept = page.fitting(list(panels))
+    drawn = [r for name in kept for v in panels[name] for r in v.rows]
+    lines = _by_rate(drawn, named)
+    result, axes = page.panels(len(kept))
+    for ax, name in zip(axes, kept, strict=True):
+        points = panels[name]
+        _panel(ax, points, lines, named)
         words = ", ".join(
             dict.fromkeys(primary_metric.of(r["until"]).words for p in points for r in p.rows)
         )
-        ax.set_ylabel(f"seeds per second of {words}", fontsize=8)
+        of_ranks = "processes that train together" if points[0].of_ranks else ""
+        title = name.replace("_", " ")
+        page.axis_texts(ax, title, of_ranks, f"seeds per second of {words}")
     centre = f"around {_centre(drawn, named)}" if len(panels) > 1 else ""
-    style.head(result, "Throughput along one axis at a time", named, last=centre)
-    result.legend(
-        handles=[
-            *_legend(drawn, systems), *_linear_legend(axes), *style.cut_off(axes),
-            *style.doubts(drawn),
-        ],
-        loc="outside lower center",
-        ncols=4 if max(map(len, systems)) < LONG else 2, fontsize=8, frameon=False,
-    )  # fmt: skip
+    systems = {r["system"] for r in drawn}
+    notes = [centre, style.group_note(systems), more(len(panels), len(kept), "panel")]
+    page.head(result, "Throughput along one axis at a time", named, last=notes)
+    handles = [
+        *_legend(drawn, lines), *_linear_legend(axes), *style.cut_off(axes), *style.doubts(drawn),
+    ]  # fmt: skip
+    page.legend(result, handles)
+    style.set_groups(result, systems)
     return result
+
+
+def _by_rate(rows: Sequence[CellRow], named: Labels) -> list[str]:
+    """The names of lines, the highest rate first."""
+    best: dict[str, float] = {}
+    for row in rows:
+        name = _line_of(row, named)
+        best[name] = max(best.get(name, 0.0), _rate(row) if _measured(row) else 0.0)
+    return sorted(best, key=lambda name: -best[name])
 
 
 def _linear_legend(axes: Sequence[Axes]) -> list[Line2D]:
@@ -171,21 +183,22 @@ def _text(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _panel(ax: Axes, points: Sequence[AxisValue], systems: Sequence[str], named: Labels) -> None:
+def _panel(ax: Axes, points: Sequence[AxisValue], lines: Sequence[str], named: Labels) -> None:
     rates = [_rate(r) for p in points for r in p.rows if _measured(r)]
     low, high = (min(rates), max(rates)) if rates else (1.0, 1.0)
-    ends = (low / style.REACH, high * style.REACH)
-    for number, system in enumerate(systems):
-        own = [(p.x, r) for p in points for r in p.rows if _line_of(r, named) == system]
+    room = (low / REACH, high * REACH)
+    top = room[1]
+    for number, name in enumerate(lines):
+        own = [(p.x, r) for p in points for r in p.rows if _line_of(r, named) == name]
         measured = [(x, r) for x, r in own if _measured(r)]
-        _line(ax, measured, number, ends)
+        _line(ax, measured, number, len(lines), room)
         if points[0].of_ranks:
-            _linear(ax, [(x, r) for x, r in measured if _ranks(r)], number)
+            top = max(top, _linear(ax, [(x, r) for x, r in measured if _ranks(r)], number))
         for x, row in own:
             if not _measured(row):
                 _cross(ax, x, row, number)
     ax.set_yscale("log")
-    ax.set_ylim(ends[0] / 1.1, ends[1] * 1.6)  # crosses are above the intervals
+    ax.set_ylim(room[0] / 1.1, top * 1.6)  # crosses are above the intervals
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     ax.yaxis.set_minor_formatter(NullFormatter())
@@ -196,8 +209,6 @@ def _panel(ax: Axes, points: Sequence[AxisValue], systems: Sequence[str], named:
     ax.xaxis.set_major_locator(FixedLocator(at))
     ax.set_xticks(at, [p.text for p in points])
     ax.margins(x=0.1)
-    if points[0].of_ranks:
-        ax.set_xlabel("processes that train together", fontsize=8)
 
 
 def _ranks(row: CellRow) -> int | None:
@@ -206,15 +217,15 @@ def _ranks(row: CellRow) -> int | None:
     return ranks
 
 
-def _linear(ax: Axes, own: Sequence[tuple[float, CellRow]], number: int) -> None:
-    """Draw linear scaling from the fewest ranks as a dotted line."""
+def _linear(ax: Axes, own: Sequence[tuple[float, CellRow]], number: int) -> float:
+    """Draw linear scaling from the fewest ranks as a dotted line. Returns its upper end."""
     if len(own) < 2:
-        return
+        return 0.0
     first, rate = own[0][0], _rate(own[0][1])
-    ax.plot(
-        [x for x, _ in own], [rate * x / first for x, _ in own], lw=0.8, ls=":", gid=LINEAR,
-        color=style.PALETTE[number % len(style.PALETTE)],
-    )  # fmt: skip
+    scaled = [rate * x / first for x, _ in own]
+    color = style.look(number)["color"]
+    ax.plot([x for x, _ in own], scaled, lw=0.8, ls=":", gid=LINEAR, color=color)
+    return max(scaled)
 
 
 def _measured(row: CellRow) -> bool:
@@ -227,24 +238,23 @@ def _rate(row: CellRow) -> float:
 
 
 def _line(
-    ax: Axes, own: list[tuple[float, CellRow]], number: int, ends: tuple[float, float]
+    ax: Axes, own: list[tuple[float, CellRow]], number: int, lines: int, room: tuple[float, float]
 ) -> None:
     if not own:
         return
-    colour = style.PALETTE[number % len(style.PALETTE)]
-    ax.plot([x for x, _ in own], [_rate(r) for _, r in own], color=colour, lw=1.2)
+    look = style.look(number)
+    # Lines are next to each other by a few points, so that their intervals can be told apart.
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    shift = ScaledTranslation(APART * (number - (lines - 1) / 2) / 72, 0, figure.dpi_scale_trans)
+    where = ax.transData + shift
+    places, rates = [x for x, _ in own], [_rate(r) for _, r in own]
+    ax.plot(places, rates, color=look["color"], lw=1.2, transform=where)
     for x, row in own:
-        ax.plot(
-            [x], [_rate(row)], color=colour, markersize=4, marker=MARKERS[number % len(MARKERS)],
-            markerfacecolor="white" if row["work_class"] == "different" else colour, zorder=3,
-        )  # fmt: skip
+        face = "white" if row["work_class"] == "different" else look["color"]
+        ax.plot([x], [_rate(row)], markerfacecolor=face, zorder=3, transform=where, **look)
         style.mark_doubt(ax, x, _rate(row), row)
-        for end in _interval(row):
-            within = min(max(end, ends[0]), ends[1])
-            ax.plot([x, x], [_rate(row), within], color=colour, lw=0.8)
-            if within != end:
-                marker = "^" if end > within else "v"
-                ax.plot([x], [within], color=colour, marker=marker, markersize=4, gid="cut off")
+        style.upright_interval(ax, x, _rate(row), _interval(row), room, look["color"], where)
 
 
 def _interval(row: CellRow) -> tuple[float, float]:
@@ -259,7 +269,7 @@ def _interval(row: CellRow) -> tuple[float, float]:
 def _cross(ax: Axes, x: float, row: CellRow, number: int) -> None:
     """Draw a failure, with a height for each system."""
     height = 0.97 - 0.07 * number
-    where, colour = ax.get_xaxis_transform(), style.PALETTE[number % len(style.PALETTE)]
+    where, colour = ax.get_xaxis_transform(), style.look(number)["color"]
     ax.plot([x], [height], color=colour, marker="X", markersize=6, lw=0, transform=where)
     ax.annotate(
         row["status"], (x, height), xycoords=where, xytext=(6, 0), textcoords="offset points",
@@ -276,23 +286,12 @@ def _centre(rows: Sequence[CellRow], named: Labels) -> str:
     return ", ".join(phrase(axis, most[0][0]) for axis, most in usual if most)
 
 
-def _legend(rows: Sequence[CellRow], systems: Sequence[str]) -> list[Line2D]:
-    handles = [
-        Line2D([], [], color=style.PALETTE[n % len(style.PALETTE)], lw=1.2, markersize=4,
-               marker=MARKERS[n % len(MARKERS)], label=system)
-        for n, system in enumerate(systems)
-    ]  # fmt: skip
+def _legend(rows: Sequence[CellRow], lines: Sequence[str]) -> list[Line2D]:
+    handles = [Line2D([], [], label=name, **style.look(n)) for n, name in enumerate(lines)]
     if any(r["work_class"] == "different" for r in rows):
+        words = "different work: do not compare heights"
         handles.append(
-            Line2D(
-                [],
-                [],
-                color="0.3",
-                marker="o",
-                markerfacecolor="white",
-                lw=0,
-                label="different work: do not compare heights",
-            )
+            Line2D([], [], color="0.3", marker="o", markerfacecolor="white", lw=0, label=words)
         )
     if any(not _measured(r) for r in rows):
         handles.append(Line2D([], [], color="0.3", marker="X", lw=0, label="no result: status"))

@@ -1,23 +1,27 @@
-"""Shared by all figures: colours for colour-blind readers, titles, layout."""
+"""Shared by all figures: colours for colour-blind readers, names, and marks of bars and points."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import textwrap
+import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TypeVar
+from typing import Literal, TypedDict, TypeVar
 
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Transform
 
 from gnnbench.analysis.grouping import group_by
-from gnnbench.analysis.labels import CellFields, Labels, axis_value
+from gnnbench.analysis.labels import SAMPLER_AXES, CellFields, Labels, axis_value, phrase
+from gnnbench.analysis.plots.page import NORMAL
 from gnnbench.analysis.reliability import UNRELIABLE_MARK, is_unreliable
+from gnnbench.core import registry
 from gnnbench.core import text as safe
 from gnnbench.schema import CellRow, Record, SampleRow
 from gnnbench.schema.reader import Run
@@ -38,73 +42,16 @@ LABELS = {
     "idle": "no phase busy", "whole": "phases not measured",
 }  # fmt: skip
 
+Dashes = Literal["-", "--", "-.", ":"] | tuple[float, Sequence[float]]
 RowT = TypeVar("RowT", bound=CellFields)
 RecordT = TypeVar("RecordT", bound=Record)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
-LETTER = 0.078  # width of a letter of a label (inches)
-CAPTION_LETTER = 0.06  # of a caption
-WIDEST = 42.0  # of a row of panels (inches)
-# A panel of horizontal bars (inches): its width, the height of a line, of a row, and the rest.
-HORIZONTAL = 6.5, 0.16, 0.22, 0.9
-PALE = 0.35  # opacity
-# Intervals of few trials can be much longer than the bars, which must stay readable.
-REACH = 2.0  # intervals are cut off at this multiple of the tallest bar
-
-
-def common(rows: Sequence[CellFields], key: str) -> str:
-    """The values of a column, joined."""
-    values = dict.fromkeys(str(r[key]) for r in rows if r.get(key) not in (None, ""))
-    return ", ".join(values)
-
-
-def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]:
-    """A row of panels, wrapped after ``most`` panels or at the maximum width of a figure.
-
-    It does not use the global state of pyplot.
-    """
-    width = min(width, WIDEST)
-    columns = min(count, most, int(WIDEST // width))
-    lines = -(-count // columns)
-    figure = Figure(figsize=(max(width * columns, 5.0), 3.6 * lines + 0.6), layout="constrained")
-    axes = [figure.add_subplot(lines, columns, i + 1) for i in range(count)]
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(axis="y", linewidth=0.4, alpha=0.5)
-        ax.set_axisbelow(True)
-    return figure, axes
-
-
-def horizontal_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Figure, list[Axes]]:
-    """Panels of horizontal bars: ``rows`` has the number of bars of each, ``labels`` their names.
-
-    Up to three panels have one column, more have two.
-    """
-    width, line, row, rest = HORIZONTAL
-    columns = 2 if len(rows) > 3 else 1
-    width += LETTER * max(len(part) for label in labels for part in label.split("\n"))
-    slot = row + line * max(label.count("\n") + 1 for label in labels)
-    most = [max(rows[i : i + columns]) for i in range(0, len(rows), columns)]
-    heights = [rest + slot * count for count in most]
-    figure = Figure(figsize=(width * columns, sum(heights) + 0.9), layout="constrained")
-    grid = figure.add_gridspec(len(most), columns, height_ratios=heights)
-    axes = [figure.add_subplot(grid[i // columns, i % columns]) for i in range(len(rows))]
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(axis="x", linewidth=0.4, alpha=0.5)
-        ax.set_axisbelow(True)
-    return figure, axes
-
-
-def head(
-    figure: Figure, first: str, named: Labels, but: Collection[str] = (), last: str = ""
-) -> None:
-    """Set a short title and below it a small caption: the settings that all rows share."""
-    room = int(figure.get_figwidth() / CAPTION_LETTER)
-    lines = [*textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
-    # The layout makes room for one title of one size: its first two lines, empty, are the title's.
-    figure.suptitle("\n".join(["", "", *lines]), fontsize=7, color="#555555")
-    top = 1 - rcParams["figure.constrained_layout.h_pad"] / figure.get_figheight()
-    figure.text(0.5, top, first, fontsize=11, ha="center", va="top")
+MARKERS = "osD^vPX*"
+FRAMEWORKS = ("dgl", "pyg", "graphbolt", "wholegraph")
+OUR_OWN = ("baseline", "best", "pyg-native-sampler")  # the others are from papers
+DASHED = (0, (4, 3))  # of the reference's line
+NEAREST_LABEL = 0.06  # distance of two tick labels / length of the axis
+PALE = 0.35  # opacity of unreliable rows
 
 
 def labelled(run: Run) -> Run:
@@ -167,11 +114,6 @@ def doubt(row: CellFields) -> str:
     return f" {UNRELIABLE_MARK}" if is_unreliable(row) else ""
 
 
-def paleness(row: CellFields) -> float | None:
-    """The opacity of a bar: pale for an unreliable row."""
-    return PALE if is_unreliable(row) else None
-
-
 def doubts(rows: Iterable[CellFields], pale: bool = False) -> list[Line2D]:
     """The legend entry of that mark, and of ``pale`` bars, if any row is unreliable."""
     if not any(map(is_unreliable, rows)):
@@ -180,22 +122,10 @@ def doubts(rows: Iterable[CellFields], pale: bool = False) -> list[Line2D]:
     return [Line2D([], [], lw=0, label=f"{mark}: unreliable; the table says why")]
 
 
-def add_doubt_legend(figure: Figure, rows: Iterable[CellFields], pale: bool = False) -> None:
-    """Add the same below a figure whose panels have legends."""
-    if handles := doubts(rows, pale):
-        figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
-
-
 def mark_doubt(ax: Axes, x: float, y: float, row: CellFields) -> None:
     """Annotate the point of an unreliable row."""
     if is_unreliable(row):
         ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
-
-
-def slot(labels: Iterable[str]) -> float:
-    """Width of a bar (inches) at which labels of several lines do not touch."""
-    longest = max(len(line) for label in labels for line in label.split("\n"))
-    return max(1.0, 0.075 * longest + 0.1)
 
 
 def groups(rows: Sequence[RowT], axes: Collection[str]) -> dict[tuple[str, ...], list[RowT]]:
@@ -203,50 +133,177 @@ def groups(rows: Sequence[RowT], axes: Collection[str]) -> dict[tuple[str, ...],
     return group_by(rows, lambda row: tuple(axis_value(row, axis) for axis in axes))
 
 
-def interval(
-    ax: Axes, place: float, at: float, low: float, high: float, top: float, horizontal: bool = False
-) -> float:
-    """Draw a marker with its interval, cut off at ``top`` with an arrow. Returns its upper end."""
+def usual(rows: Sequence[CellRow], named: Labels, but: Collection[str] = ()) -> dict[str, str]:
+    """Settings of samplers that more than half of the rows share, by axis. Names omit them."""
+    axes = [axis for axis in SAMPLER_AXES if axis in named.axes and axis not in but]
+    most = {axis: Counter(axis_value(r, axis) for r in rows).most_common(1)[0] for axis in axes}
+    return {axis: value for axis, (value, n) in most.items() if value and 2 * n > len(rows)}
+
+
+def settings(
+    row: CellRow, named: Labels, but: Collection[str], omitted: Mapping[str, str]
+) -> str:  # fmt: skip
+    """The settings in which a row differs from others, without the ``usual`` ones."""
+    values = named.values(row)
+    phrases = named.varying(row, but)
+    return ", ".join(text for axis, text in phrases.items() if values[axis] != omitted.get(axis))
+
+
+def usual_note(omitted: Mapping[str, str]) -> str:
+    """A note on the settings that names omit."""
+    words = ", ".join(phrase(axis, value) for axis, value in omitted.items())
+    return f"{words} unless a name says otherwise" if words else ""
+
+
+class Look(TypedDict):
+    """Properties of a line."""
+
+    color: str
+    marker: str
+    markersize: float
+    linewidth: float
+    linestyle: Dashes
+
+
+def look(number: int, width: float = 1.2, size: float = 4.0, dashes: Dashes = "-") -> Look:
+    """The line of a number, different for the first 64 in colour or marker."""
+    marker = MARKERS[(number + number // len(PALETTE)) % len(MARKERS)]
+    return Look(
+        color=PALETTE[number % len(PALETTE)], marker=marker, markersize=size, linewidth=width,
+        linestyle=dashes,
+    )  # fmt: skip
+
+
+def set_group(text: Text, system: str) -> None:
+    """Set the font of a name: gnnbench's own systems are bold, frameworks in italics."""
+    text.set_fontweight("bold" if system in OUR_OWN else "normal")
+    text.set_fontstyle("italic" if system in FRAMEWORKS else "normal")
+
+
+def group_note(systems: Iterable[str]) -> str:
+    """What fonts of names mean; "" if all systems are of one group."""
+    words = {"gnnbench: bold": OUR_OWN, "frameworks: italics": FRAMEWORKS}
+    names = set(systems)
+    present = [text for text, group in words.items() if names & set(group)]
+    papers = ["systems of papers: plain"] * bool(names - {*OUR_OWN, *FRAMEWORKS})
+    return ", ".join([*present, *papers]) if len(present) + len(papers) > 1 else ""
+
+
+def set_groups(figure: Figure, systems: Collection[str]) -> None:
+    """Set the fonts of a legend's names of systems."""
+    for legend in figure.legends:
+        for text in legend.get_texts():
+            name = text.get_text().split("\n")[0].split(" ")[0].rstrip(",")
+            if name in systems:
+                set_group(text, name)
+
+
+def speed_up_over(rows: Iterable[CellRow]) -> str:
+    """The heading of a column of ratios; "" without ratios."""
+    rows = list(rows)
+    references = {r["reference"] for r in rows if r.get("ratio") is not None}
+    if not references:
+        return ""
+    name = references.pop() if len(references) == 1 else ""
+    is_clear = sum(r["system"] == name.partition(" ")[0] for r in rows) <= 1
+    return f"speed-up over {name}" if name and is_clear else "speed-up over the reference"
+
+
+def reference_keys(line: str, ratio: str) -> list[Line2D]:
+    """Legend entries of the reference's line and of the column of ratios."""
+    words = f"speed-up: {ratio}, paired, 95 % interval"
+    return [reference_line(line), Line2D([], [], lw=0, label=words)]
+
+
+def reference_line(words: str) -> Line2D:
+    """The legend entry of the dashed line of a reference."""
+    return Line2D([], [], color="#444444", lw=0.9, ls=DASHED, label=words)
+
+
+def interval_key(words: str) -> Line2D:
+    """The legend entry of a marker with an interval."""
+    return Line2D([], [], color="black", marker="D", markersize=3.5, lw=1, label=words)
+
+
+def without_keys(name: str) -> str:
+    """A name without the keys of its settings, except where another stage has this value too.
+
+    ``best sampler=fastsample schedule.depth=8`` becomes ``best fastsample depth=8``.
+    """
+    words = []
+    for word in name.split(" "):
+        key, equals, value = word.partition("=")
+        stages = [kind for kind in registry.KINDS[1:] if value in registry.OURS[kind]]
+        if equals:
+            word = value if stages == [key] else f"{key.rpartition('.')[2]}={value}"
+        words.append(word)
+    return " ".join(words)
+
+
+def not_drawn(rows: Iterable[CellFields], named: Labels, but: Collection[str] = ()) -> str:
+    """A note that names incorrect cells, which figures of lines leave out."""
+    names = [named.of(row, but) for row in rows if row.get("status") == "incorrect"]
+    return f"not drawn, incorrect: {'; '.join(names)}" if names else ""
+
+
+def interval(ax: Axes, y: float, at: float, low: float, high: float, top: float) -> None:
+    """Draw a marker with its interval, cut off at ``top`` with an arrow."""
     end = max(at, min(high, top))
-    x, y = (at, place) if horizontal else (place, at)
-    ends = [[max(at - low, 0.0)], [end - at]]
     ax.errorbar(
-        x, y, xerr=ends if horizontal else None, yerr=None if horizontal else ends, fmt="D",
-        color="black", markersize=3.5, capsize=0 if high > end else 3, lw=1,
+        at, y, xerr=[[max(at - low, 0.0)], [end - at]], fmt="D", color="black", markersize=3.5,
+        capsize=0 if high > end else 3, lw=1,
     )  # fmt: skip
     if high > end:
-        arrow(ax, place, end, "cut off", horizontal)
-    return end
+        arrow(ax, y, end, "cut off")
 
 
-def arrow(ax: Axes, place: float, end: float, kind: str, horizontal: bool = False) -> None:
+def arrow(ax: Axes, y: float, end: float, kind: str) -> None:
     """Mark a bar or interval that is cut off. ``kind`` is a key of ``ARROWS``."""
-    x, y, marker = (end, place, ">") if horizontal else (place, end, "^")
-    ax.plot([x], [y], color="black", marker=marker, markersize=6, gid=kind)
+    ax.plot([end], [y], color="black", marker=">", markersize=6, gid=kind)
 
 
-def failure(ax: Axes, place: float, status: str, horizontal: bool = False) -> None:
-    """Write a status in place of a bar, so that it does not look like a result."""
-    if horizontal:
-        text = ax.text(0.01, place, "", ha="left", va="center", transform=ax.get_yaxis_transform())
-    else:
-        text = ax.text(
-            place, 0.03, "", rotation=90, ha="center", va="bottom",
-            transform=ax.get_xaxis_transform(),
+def upright_interval(
+    ax: Axes, x: float, at: float, ends: tuple[float, float], room: tuple[float, float],
+    colour: str, transform: Transform | None = None,
+) -> None:  # fmt: skip
+    """Draw the interval of a point of a line, cut off at the ends of ``room`` with arrows."""
+    where = transform or ax.transData
+    for end, marker in zip(ends, "v^", strict=True):
+        within = min(max(end, room[0]), room[1])
+        ax.plot([x, x], [at, within], color=colour, lw=0.8, transform=where)
+        kind, marker = ("cut off", marker) if within != end else ("end", "_")
+        ax.plot(
+            [x], [within], color=colour, marker=marker, markersize=4, lw=0, gid=kind,
+            transform=where,
         )  # fmt: skip
-    text.set(text=f"no result: {status}", fontsize=8, color="#666666", style="italic")
-    text.set_gid("no result")
 
 
-def hide_scale(ax: Axes, horizontal: bool = False) -> None:
-    """Remove the scale of a panel without results."""
-    if horizontal:
-        ax.set(xlim=(0, 1), xticks=[], xlabel="")
-    else:
-        ax.set(ylim=(0, 1), yticks=[], ylabel="")
+def set_ticks(ax: Axes, ticks: Sequence[float]) -> None:
+    """Set a tick for each value, on a logarithmic scale for a wide range.
+
+    A tick too close to the previous label has no label.
+    """
+    far = ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks)
+    at = [math.log(t) for t in ticks] if far else list(ticks)
+    texts, last = [""] * len(ticks), -math.inf
+    for n, position in enumerate(at):
+        if position - last >= NEAREST_LABEL * (at[-1] - at[0]):
+            texts[n], last = f"{ticks[n]:,g}", position
+    if far:
+        ax.set_xscale("log")
+    ax.set_xticks(ticks, texts, rotation=30, ha="right")
+    ax.minorticks_off()
 
 
-ARROWS = {"cut off": "interval cut off", "bar": "bar cut off, see its time"}
+def failure(ax: Axes, y: float, status: str) -> None:
+    """Write a status in place of a bar, so that it does not look like a result."""
+    ax.text(
+        0.01, y, f"no result: {status}", ha="left", va="center", fontsize=NORMAL, color="#666666",
+        style="italic", transform=ax.get_yaxis_transform(), gid="no result",
+    )  # fmt: skip
+
+
+ARROWS = {"cut off": "interval cut off", "bar": "bar cut off, see its value"}
 
 
 def cut_off(axes: Iterable[Axes]) -> list[Line2D]:

@@ -5,7 +5,7 @@ import json
 import matplotlib.pyplot as plt
 import pytest
 
-from gnnbench.analysis.plots import bandwidth, draw
+from gnnbench.analysis.plots import bandwidth, draw, style
 from gnnbench.schema import VERSION
 
 
@@ -64,9 +64,9 @@ def test_rates_and_requests_by_the_width_of_rows(run):
         "copy, host": ([1024, 1028], [5.0, pytest.approx(5.3)]),
     }
     assert lines(requests) == {
-        "naive": ([1024, 1028], [8.0, 16.8]),
-        "aligned (shifted)": ([1024, 1028], [8.0, 10.4]),
-        "lines that contain it": ([1024, 1028], [8.0, 9.0]),
+        "requests, naive": ([1024, 1028], [8.0, 16.8]),
+        "requests, aligned (shifted)": ([1024, 1028], [8.0, 10.4]),
+        "requests, lines that contain it": ([1024, 1028], [8.0, 9.0]),
     }
     assert rates.get_ylim()[1] < 7 and rates.get_xscale() == "linear"
 
@@ -83,7 +83,7 @@ def test_rates_by_the_number_of_rows_and_by_the_size_of_the_table(run):
     assert lines(by_table)["baseline"] == ([1.0, 8.2], [4.0, 3.0])
 
 
-def test_gathers_outside_any_sweep_have_bars(run):
+def test_gathers_outside_any_sweep_are_points(run):
     cells = [cell(n, store, device="cuda") for n, store in enumerate(["host", "uva", "gpu"])]
     metrics = [
         *gather(0, 20.0, 55.0, "host_copy"), *gather(1, 50.0, 55.2, "zero_copy"),
@@ -92,19 +92,37 @@ def test_gathers_outside_any_sweep_have_bars(run):
     link, memory = bandwidth.figure(run(cells, metrics)).axes
     sizes = "rows of 1024 B, table of 1 GB, 125,000 a gather"
     titles = [f"cuda, host memory, {sizes}", f"cuda, its memory, {sizes}"]
-    assert [ax.get_title() for ax in (link, memory)] == titles
-    assert [p.get_height() for p in link.patches] == pytest.approx([20.0, 50.0])
-    assert [t.get_text() for t in link.texts] == ["20", "50"]
-    assert [p.get_height() for p in memory.patches] == pytest.approx([1500.0])
-    copies = {label: ys[0] for ax in (link, memory) for label, (_, ys) in lines(ax).items()}
-    assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
+    assert [ax.get_title().replace("\n", " ") for ax in (link, memory)] == titles
+    assert [t.get_text() for t in link.texts] == ["50", "20"]  # the fastest on the left
+    values = {label: ys[0] for ax in (link, memory) for label, (_, ys) in lines(ax).items()}
+    assert values == {
+        "baseline features=host": 20.0, "baseline features=uva": 50.0,
+        "baseline features=gpu": 1500.0, "copy over the link": pytest.approx(55.1),
+        "copy, device": 2000.0,
+    }  # fmt: skip
 
 
 def test_unreliable_rate_is_marked(run):
     cells = [cell(0, "host"), cell(1, "dgl", doubtful="busy")]
     figure = bandwidth.figure(run(cells, [*gather(0, 20.0, 55.0), *gather(1, 50.0, 55.0)]))
-    assert [t.get_text() for t in figure.axes[0].texts] == ["20", "50 (?)"]
-    assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
+    assert [t.get_text() for t in figure.axes[0].texts] == ["(?)", "50", "20"]
+    assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
+
+
+def test_long_interval_is_cut_off_with_an_arrow(run):
+    cells = [cell(1), cell(2, **WIDER)]
+    wide = metric(1, "row_rate", 4e9, low=1e8, high=9e10)
+    figure = bandwidth.figure(run(cells, [wide, *gather(1, 4.0, 5.0)[1:], *gather(2, 3.0, 5.0)]))
+    ax = figure.axes[0]
+    arrows = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert len(arrows) == 1 and 5.0 < arrows[0] < ax.get_ylim()[1] < 9.0
+    assert "interval cut off" in [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def test_equal_lines_of_requests_are_one(run):
+    cells = [cell(1), cell(2, **WIDER)]
+    _, requests = bandwidth.figure(run(cells, [*gather(1, 4.0, 5.0), *gather(2, 3.0, 5.0)])).axes
+    assert lines(requests).keys() == {"requests, naive = aligned (shifted) = lines that contain it"}
 
 
 def test_rates_by_the_share_of_the_multiprocessors(run):
@@ -120,7 +138,7 @@ def test_rates_by_the_share_of_the_multiprocessors(run):
     assert ax.get_xlabel() == "multiprocessors of a green context"
     assert lines(ax) == {
         "baseline": ([8, 16], [30.0, 48.0]),
-        "baseline, on all": ([0, 1], [50.0, 50.0]),
+        "baseline, not limited": ([0, 1], [50.0, 50.0]),
         "copy over the link": ([8, 16], [55.0, 55.0]),
     }
 
@@ -148,9 +166,9 @@ def test_rates_by_either_budget_of_multiprocessors(run):
     assert context.get_xlabel() == "multiprocessors of a green context"
     assert lines(context) == {
         "baseline features.access=page-ordered": ([8], [40.0]),
-        "baseline features.access=page-ordered, on all": ([0, 1], [53.0, 53.0]),
+        "baseline features.access=page-ordered, not limited": ([0, 1], [53.0, 53.0]),
         "baseline features.access=naive": ([8], [20.0]),
-        "baseline features.access=naive, on all": ([0, 1], [50.0, 50.0]),
+        "baseline features.access=naive, not limited": ([0, 1], [50.0, 50.0]),
         "copy over the link": ([8], [55.0]),
     }
     assert grid.get_xlabel() == "thread blocks of a capped grid"
@@ -161,7 +179,7 @@ def test_rates_by_either_budget_of_multiprocessors(run):
 
 
 def test_grid_budget_is_recognised_inside_other_stores(run):
-    """An option is recognised at any depth; gathers outside a sweep are bars."""
+    """An option is recognised at any depth; gathers outside a sweep are points."""
     cells = [
         cell(n, device="cuda", recipe=json.dumps({
             "features": {"name": "match", "table": {"name": "uva", "blocks": blocks}},
@@ -170,9 +188,9 @@ def test_grid_budget_is_recognised_inside_other_stores(run):
     ]  # fmt: skip
     cells.append(cell(2, "dgl", device="cuda"))
     metrics = [m for n, r in enumerate([20.0, 40.0, 48.0]) for m in gather(n, r, 55.0, "zero_copy")]
-    grid, bars = bandwidth.figure(run(cells, metrics)).axes
+    grid, points = bandwidth.figure(run(cells, metrics)).axes
     assert lines(grid)["baseline"] == ([2, 4], [20.0, 40.0])
-    assert [p.get_height() for p in bars.patches] == pytest.approx([48.0])
+    assert ([0], [48.0]) in lines(points).values()
 
 
 def test_two_budgets_in_one_run_have_a_panel_each(run):
@@ -212,8 +230,8 @@ def test_figure_is_written_as_files(run, tmp_path):
 def test_overlapping_tick_labels_are_left_out():
     """Rows of 1024 to 1044 bytes and one of 480: the axis has room for two of them."""
     figure, ax = plt.subplots()
-    bandwidth._scale(ax, [480, 1024, 1028, 1032, 1044])
+    style.set_ticks(ax, [480, 1024, 1028, 1032, 1044])
     assert [t.get_text() for t in ax.get_xticklabels()] == ["480", "1,024", "", "", ""]
-    bandwidth._scale(ax, [64, 128, 512, 1024])
+    style.set_ticks(ax, [64, 128, 512, 1024])
     assert [t.get_text() for t in ax.get_xticklabels()] == ["64", "128", "512", "1,024"]
     plt.close(figure)

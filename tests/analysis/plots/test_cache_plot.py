@@ -78,9 +78,9 @@ def test_lines_are_traces_and_marks_are_measured(run):
     figure = cache.figure(run(cells, values, curves))
     hits, missed, times = figure.axes
     lines, marks = shown(hits)
-    assert lines == {
-        "degree": [0, 61, 100], "sieve": [0, 50, 90], "presc#1": [0, 79, 100],
-    }  # fmt: skip
+    assert lines == {"degree": [0, 61, 100], "presc#1": [0, 79, 100]}  # sieve was not run
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert texts[:2] == ["degree", "presc#1"] and "sieve" not in texts
     assert [m[:2] for m in marks] == [(50, 60), (50, 80), (10, 30)]
     assert marks[1][2] == marks[2][2] != marks[0][2]
     lines, marks = shown(missed)
@@ -115,7 +115,7 @@ def test_a_cache_behind_a_store_has_lines_of_its_own(run):
     assert [m[:2] for m in marks] == [(50, 70), (50, 20)]
     assert [m[1] for m in shown(missed)[1]] == [2, 1]
     seen = {line.get_label(): list(map(float, line.get_ydata())) for line in times.lines}
-    assert seen == {"presc#1": [3, 2], behind: [1], "tsota features=host": [4, 4]}
+    assert seen == {"presc#1": [3, 2], behind: [1], "tsota features=host, no cache": [4, 4]}
 
 
 def test_derived_ratio_is_taken_from_the_metrics(run):
@@ -133,17 +133,40 @@ def test_each_graph_and_sampling_setting_has_three_panels(run):
     titles = [ax.get_title() for ax in cache.figure(run(cells)).axes]
     assert (
         titles
-        == ["d, 15/10/5, batch 8000"] * 3
-        + ["e, 15/10/5, batch 8000"] * 3
-        + ["d, 15/10/5, batch 8000"] * 3
+        == ["d, fanouts 15/10/5, batch 8000"] * 3
+        + ["e, fanouts 15/10/5, batch 8000"] * 3
+        + ["d, fanouts 15/10/5, batch 8000"] * 3
     )
+
+
+def test_settings_that_do_not_fit_are_counted(run):
+    cells = [cell(n, "degree", 0.1, dataset=f"d{n}") for n in range(7)]
+    figure = cache.figure(run(cells))
+    assert len(figure.axes) == 3 * 5
+    assert figure.get_suptitle().endswith("2 more settings in cells.csv")
+
+
+def test_markers_at_the_edge_are_drawn_whole(run):
+    """Also if all times are almost equal and far from zero."""
+    cells = [
+        cell(1, "degree", 0.1, memory_io_time_s=0.5), cell(2, "degree", 0.5, memory_io_time_s=0.51),
+    ]  # fmt: skip
+    figure = cache.figure(run(cells, [*metrics(1, 0.3), *metrics(2, 1.0)]))
+    figure.canvas.draw()
+    for ax in (figure.axes[0], figure.axes[2]):
+        for line in ax.lines:
+            radius = line.get_markersize() / 72 * figure.dpi / 2
+            pixels = ax.transData.transform(line.get_xydata())
+            assert (pixels[:, 1] + radius <= ax.bbox.y1).all()
+            assert (pixels[:, 0] - radius >= ax.bbox.x0).all()
+            assert (pixels[:, 0] + radius <= ax.bbox.x1).all()
 
 
 def test_unreliable_time_is_marked(run):
     cells = [cell(1, "degree", 0.2, memory_io_time_s=0.5, doubtful="busy")]
     figure = cache.figure(run(cells, metrics(1, 0.5)))
     assert [(t.get_text(), t.xy) for t in figure.axes[2].texts] == [("(?)", (20.0, 0.5))]
-    assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
+    assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
 
 
 def test_without_a_cache_there_is_no_figure(run, tmp_path):

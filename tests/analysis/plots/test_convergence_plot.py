@@ -60,9 +60,12 @@ def test_means_over_trials_by_epoch_and_by_second(drawn):
 def test_systems_share_panels_and_graphs_have_their_own(drawn):
     cells = [cell("a"), cell("b", "dgl"), cell("c", dataset="e"), cell("x", status="incorrect")]
     epochs = [*FIRST, *points("b", 0, (1.0, 0.5, 0.5)), *points("c", 0, (1.0, 0.5, 0.5))]
-    axes = drawn(cells, [*epochs, *points("x", 0, (1.0, 0.5, 0.5))]).axes
+    figure = drawn(cells, [*epochs, *points("x", 0, (1.0, 0.5, 0.5))])
+    axes = figure.axes
     assert [ax.get_title() for ax in axes] == ["d, gcn, all"] * 2 + ["e, gcn, all"] * 2
-    assert [t.get_text() for t in axes[0].get_legend().get_texts()] == ["baseline", "dgl"]
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert texts == ["baseline", "dgl", "validation, band: all trials", "test", "target accuracy"]
+    assert "not drawn, incorrect: baseline" in figure.get_suptitle()
     assert [len(ax.lines) for ax in axes] == [4, 4, 2, 2]
 
 

@@ -41,21 +41,28 @@ METRIC_ROWS = [
 
 def test_bars_are_shares_of_the_rows_that_are_needed(run):
     (ax,) = match_degree.figure(run([cell(1, "host"), cell(2, "match")], METRIC_ROWS)).axes
-    assert [p.get_height() for p in ax.patches] == pytest.approx([1.0, 0.25])
+    assert [p.get_width() for p in ax.patches] == pytest.approx([0.7, 0.25, 1.0])
     texts = [t.get_text() for t in ax.texts]
-    assert texts == ["70.0%", "100.0%", "25.0%"]
-    marks = {
-        (line.get_marker(), *line.get_ydata()) for line in ax.lines if len(line.get_ydata()) == 1
-    }
-    assert {("o", 0.69), ("D", 0.77)} <= marks
-    labels = [t.get_text() for t in ax.get_xticklabels()]
-    assert labels == ["all pairs", "baseline\nfeatures=host", "baseline\nfeatures=match"]
+    assert texts == ["70.0% match", "25.0%", "100.0%", "rows loaded"]
+    marks = {(line.get_marker(), *line.get_xdata()) for line in ax.lines if line.get_gid() == "dot"}
+    assert marks == {("o", 0.69), ("D", 0.77)}
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels == ["all pairs of batches", "baseline features=match", "baseline features=host"]
+
+
+def test_incorrect_cell_has_no_bar_and_no_marks(run):
+    cells = [cell(1, "host"), cell(2, "match"), cell(3, "window", status="incorrect")]
+    rows = [*METRIC_ROWS, metric(3, "features", "feature_bytes", 9, "reused"),
+            *(metric(3, "order", name, 0.1) for name in DEGREES)]  # fmt: skip
+    (ax,) = match_degree.figure(run(cells, rows)).axes
+    assert [p.get_width() for p in ax.patches] == pytest.approx([0.7, 0.25, 1.0])
+    assert "no result: incorrect" in [t.get_text() for t in ax.texts]
 
 
 def test_a_panel_per_dataset(run):
     rows = [cell(1, "host"), cell(2, "match", dataset="e")]
     titles = [ax.get_title() for ax in match_degree.figure(run(rows, METRIC_ROWS)).axes]
-    assert titles == ["d, 15/10/5, batch 80", "e, 15/10/5, batch 80"]
+    assert titles == [f"{name}, fanouts 15/10/5, batch 80" for name in "de"]
 
 
 def test_runs_without_match_degree_have_no_figure(run, tmp_path):

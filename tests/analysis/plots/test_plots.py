@@ -3,7 +3,7 @@
 import pytest
 
 from gnnbench.analysis import metrics as m
-from gnnbench.analysis.plots import breakdown, draw, loss, style
+from gnnbench.analysis.plots import breakdown, draw, loss, page, style
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import CELLS, METRICS, SAMPLES, VERSION, reader, writer
 
@@ -72,8 +72,7 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     assert ax.get_xlabel() == "time per epoch [s], first 4 batches"
     assert ax.yaxis_inverted()  # the first row on top
     assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
-    (legend,) = figure.legends
-    assert legend.get_title().get_text() == "not measured: elsewhere, gcn"
+    assert legend_of(figure)[-1] == "not measured: elsewhere, gcn"
     assert figure.get_supxlabel() == ""  # the place where the legend is
 
 
@@ -230,7 +229,7 @@ def test_unreliable_row_is_marked_as_in_the_table(folder):
     figure = breakdown.figure(reader.read(folder))
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
-    assert legend_of(figure)[-1].startswith("(?), pale: unreliable")
+    assert "(?), pale: unreliable; the table says why" in legend_of(figure)
 
 
 @pytest.mark.parametrize("values", [{"status": "unstable"}, {"doubtful": "spun"}])
@@ -248,7 +247,7 @@ def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
     (ax,) = figure.axes
     assert not ax.patches and not ax.lines and not ax.get_xticks().size and not ax.get_xlabel()
     assert [t.get_text() for t in ax.texts] == ["no result: missing_dep", "no result: oom_host"]
-    assert legend_of(figure) == []
+    assert not figure.legends
 
 
 def test_time_without_phases_has_a_plain_bar(tmp_path):
@@ -297,12 +296,47 @@ def test_epochs_are_counted_in_whole_numbers(tmp_path):
     assert all(tick == int(tick) for tick in ticks)
 
 
-@pytest.mark.parametrize(
-    "count,width,most,columns",
-    [(5, 4.0, 3, 3), (2, 4.0, 3, 2), (5, 20.0, 3, 2), (5, 40.0, 3, 1), (5, 90.0, 3, 1)],
-)
-def test_rows_of_panels_have_a_maximum_width(count, width, most, columns):
-    figure, axes = style.panels(count, width, most)
+@pytest.mark.parametrize("count,most,columns", [(5, 3, 3), (2, 3, 2), (4, 2, 2), (1, 3, 1)])
+def test_panels_are_in_rows_of_a_screen_and_one_below_the_other_in_a_paper(count, most, columns):
+    figure, axes = page.SCREEN.panels(count, most)
     assert len(axes) == count
     assert axes[0].get_subplotspec().get_gridspec().ncols == columns
-    assert figure.get_size_inches()[0] == pytest.approx(min(width, 42.0) * columns)
+    assert figure.get_figwidth() <= page.SCREEN.width
+    figure, axes = page.COLUMN.panels(count, most)
+    assert axes[0].get_subplotspec().get_gridspec().ncols == 1
+    assert figure.get_figwidth() == page.COLUMN.width == 3.35
+
+
+def test_incorrect_rows_are_last_and_have_no_bar(tmp_path):
+    wrong = {**TIMES, "epoch_wall_s": 0.5, "judged_s": 0.5, "status": "incorrect"}
+    rows = [cell("dgl", **wrong), cell("baseline", **TIMES)]
+    (ax,) = breakdown.figure(reader.read(write(tmp_path, rows, []))).axes
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["baseline", "dgl"]
+    assert {round(p.get_y() + p.get_height() / 2) for p in ax.patches} == {0}
+    assert "no result: incorrect" in [t.get_text() for t in ax.texts]
+
+
+def test_settings_of_samplers_that_most_rows_share_are_in_the_caption(tmp_path):
+    rows = [cell(name, **TIMES, pick="floyd", frontier="cumulative") for name in "abc"]
+    rows += [cell("c", **{**TIMES, "id": "d"}, pick="floyd", frontier="new")]
+    figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
+    labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert sorted(labels) == ["a", "b", "c", "c\nfrontier new"]
+    assert "frontier cumulative unless a name says otherwise" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize(
+    "name,short",
+    [
+        ("best sampler=fastsample schedule.depth=8", "best fastsample depth=8"),
+        ("best features.ratio=0.1 order=greedy", "best ratio=0.1 greedy"),
+        ("baseline features=dgl", "baseline features=dgl"),  # dgl is a sampler, too
+    ],
+)
+def test_keys_of_settings_are_left_out_where_the_value_says_it_all(name, short):
+    assert style.without_keys(name) == short
+
+
+def test_lines_differ_in_colour_or_marker():
+    looks = {tuple(style.look(n).values()) for n in range(64)}
+    assert len(looks) == 64

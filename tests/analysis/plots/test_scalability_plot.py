@@ -36,7 +36,7 @@ def lines(ax):
     return {
         line.get_color(): (list(line.get_xdata()), list(line.get_ydata()))
         for line in ax.lines
-        if line.get_lw() == 1.2
+        if line.get_lw() == 1.2 and line.get_marker() == "None"
     }
 
 
@@ -91,7 +91,9 @@ def test_intervals_are_those_of_the_time_and_cut_off_with_an_arrow(swept):
     ]
     # 100 seeds in 2.5 s, in no time at all, in 3 s and in 1 s; at most twice the highest rate.
     assert ends == [pytest.approx(e) for e in ((50, 40), (50, 100), (50, 100 / 3), (50, 100))]
-    arrows = [(line.get_xdata()[0], line.get_marker()) for line in ax.lines if line.get_gid()]
+    arrows = [
+        (line.get_xdata()[0], line.get_marker()) for line in ax.lines if line.get_gid() == "cut off"
+    ]
     assert arrows == [(8, "^")]
     assert figure.legends[0].get_texts()[-1].get_text() == "interval cut off"
 
@@ -119,7 +121,8 @@ def test_each_axis_has_its_scale(swept):
     assert ticks(layers) == {1: "1", 2: "2"}
     assert ticks(threads) == {1: "1", 2: "2"}
     assert figure.get_suptitle().endswith("\naround fanouts 5/5, 2 threads")
-    hollow = {line.get_xdata()[0]: line.get_markerfacecolor() for line in width.lines[1::3]}
+    marks = [line for line in width.lines if line.get_marker() == "o"]
+    hollow = {line.get_xdata()[0]: line.get_markerfacecolor() for line in marks}
     assert hollow == {32: BLUE, 512: "white"}
     assert "different work" in figure.legends[0].get_texts()[1].get_text()
 

@@ -36,7 +36,7 @@ SERIAL, PREFETCH = {"name": "serial"}, {"name": "prefetch", "depth": 1, "sms": 0
 
 
 def ticks(ax):
-    return [t.get_text() for t in ax.get_xticklabels()]
+    return [t.get_text() for t in ax.get_yticklabels()]
 
 
 ARROW = "interval cut off"
@@ -47,8 +47,14 @@ def legend(figure):
 
 
 def levels(ax):
-    """Where lines across bars are, by x."""
-    return [(*line.get_xdata(), *line.get_ydata()) for line in ax.lines if line.get_lw() == 2]
+    """Where lines across bars are: their ends, then their values."""
+    return [
+        (*line.get_ydata(), *line.get_xdata()) for line in ax.lines if line.get_gid() == "level"
+    ]
+
+
+def column(ax):
+    return [t.get_text() for t in ax.texts if t.get_gid() == "column" and t.get_text()]
 
 
 def test_phases_run_alone_precede_schedules_with_bounds(run):
@@ -57,24 +63,33 @@ def test_phases_run_alone_precede_schedules_with_bounds(run):
     figure = schedules.figure(run(cells, metrics))
     (ax,) = figure.axes
     assert ARROW not in legend(figure)
-    assert ticks(ax) == ["sample", "memory IO", "compute", "serial", "prefetch"]
+    alone = ["sample alone", "memory IO alone", "compute alone"]
+    assert ticks(ax) == [*alone, "prefetch", "serial"]  # the fastest schedule first
     # 3.5 whole batches of each phase, then the measured wall times.
-    heights = [p.get_height() for p in ax.patches]
-    assert heights == pytest.approx([0.7, 1.75, 1.4, 3.0, 2.31])
+    widths = [p.get_width() for p in ax.patches]
+    assert widths == pytest.approx([0.7, 1.75, 1.4, 2.31, 3.0])
     assert levels(ax) == [
-        pytest.approx((2.6, 3.4, 2.1, 2.1)),
-        pytest.approx((3.6, 4.4, 2.1, 2.1)),
+        pytest.approx((2.604, 3.396, 2.1, 2.1)),
+        pytest.approx((3.604, 4.396, 2.1, 2.1)),
     ]
-    assert [t.get_text() for t in ax.texts] == ["1.43x", "1.10x"]
+    assert column(ax) == ["1.10x", "1.43x"]
+
+
+def test_a_bound_above_the_measured_time_is_none(run):
+    """Phases that were slower alone than in an epoch do not bound it: 0.87x of a bound is none."""
+    figure = schedules.figure(run([cell("a", PREFETCH)], metrics_of("a", 3.4, 0.87)))
+    (ax,) = figure.axes
+    assert levels(ax) == []
+    assert column(ax) == ["no bound: phases were slower alone"]
+    assert not any("bound" in text for text in legend(figure))
 
 
 def test_long_interval_does_not_flatten_the_bars(run):
     vast = metrics_of("a", 2.1, 1.43, interval=(0.01, 900.0))
     figure = schedules.figure(run([cell("a", SERIAL)], vast))
     (ax,) = figure.axes
-    assert 3.0 < ax.get_ylim()[1] < 6.0
-    assert ARROW in legend(figure)
-    assert [3.0 < t.xy[1] < ax.get_ylim()[1] for t in ax.texts] == [True]
+    assert 3.0 < ax.get_xlim()[1] < 6.5
+    assert ARROW in legend(figure) and column(ax) == ["1.43x"]
 
 
 def test_cells_that_differ_in_more_than_the_schedule_have_other_panels(run):
@@ -86,15 +101,18 @@ def test_cells_that_differ_in_more_than_the_schedule_have_other_panels(run):
     metrics = [row for c in cells for row in metrics_of(c["id"], 2.1, 1.1)]
     axes = schedules.figure(run(cells, metrics)).axes
     assert [ax.get_title() for ax in axes] == ["baseline features=uva", "baseline features=match"]
-    assert [ticks(ax)[3:] for ax in axes] == [["prefetch\nsms=0", "prefetch\nsms=8"]] * 2
+    assert [ticks(ax)[3:] for ax in axes] == [["prefetch sms=0", "prefetch sms=8"]] * 2
 
 
 def test_cell_without_a_bound_has_only_a_bar(run):
     cells = [cell("a", SERIAL), cell("b", PREFETCH), cell("c", PREFETCH, None, status="crash")]
     cells.append(cell("d", PREFETCH, 9.0, status="incorrect"))
     (ax,) = schedules.figure(run(cells, metrics_of("b", 2.1, 1.1))).axes
-    assert ticks(ax)[3:] == ["serial", "prefetch"]
-    assert len(levels(ax)) == 1 and [t.get_text() for t in ax.texts] == ["1.10x"]
+    assert ticks(ax)[3:] == ["serial", "prefetch", "prefetch", "prefetch"]
+    assert len(levels(ax)) == 1 and column(ax) == ["1.10x"]
+    failed = [t.get_text() for t in ax.texts if t.get_gid() == "no result"]
+    assert failed == ["no result: crash", "no result: incorrect"]
+    assert len(ax.patches) == 3 + 2
 
 
 def test_unreliable_schedule_is_marked(run):
