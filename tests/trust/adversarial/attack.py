@@ -1,0 +1,63 @@
+"""One attack: what it is compared with, and how a run shows what became of it."""
+
+import re
+from dataclasses import dataclass
+
+# What a busy machine alone may cause.
+NOISE = r"by the harness's clock|after they had ended|a time is not steady"
+GAIN = 1.25  # less is no gain on a machine that others use
+SMALL, SLOW = ("fanouts=[10, 5]",), ("fanouts=[4, 3]", "batch_size=64")
+LONG = ("fanouts=[20, 15]", "batch_size=1024")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A system that does other work than it should.
+
+    ``where``    MODULE:OBJECT of this folder
+    ``until``    how far its epochs go
+    ``caught``   what its row says, a regular expression
+    ``passes``   why it is correct and faster by its row, or "" where it is not
+    ``gains``    False for less work that is faster with other kernels or more cores than here:
+                 its row must then say that something is wrong
+    ``always``   False where the result depends on other programs
+    ``long``     True where it needs epochs of many milliseconds
+    """
+
+    where: str
+    until: str = "sample"
+    caught: str = ""
+    passes: str = ""
+    reference: str = "baseline"
+    gains: bool = True
+    always: bool = True
+    long: bool = False
+
+    @property
+    def settings(self):
+        """Options of its run; samplers in plain torch are slow."""
+        size = SLOW if self.reference == "plain" else LONG if self.long else SMALL
+        hidden = ("hidden=8",) if self.until == "compute" else ()
+        return ("threads=1", f"until={self.until}", *size, *hidden)
+
+    @property
+    def name(self):
+        """The name of the system."""
+        module, _, attribute = self.where.partition(":")
+        return f"{module}-{attribute}".lower().replace("_", "-")
+
+    def reported(self, row):
+        """How a row says that its time does not count; "" for a correct and faster system."""
+        if row["status"] != "ok":
+            return f"{row['status']}: {row['reason']}"
+        doubts = [d for d in row["doubtful"].split("; ") if d and self._counts(d)]
+        if doubts:
+            return f"doubtful: {'; '.join(doubts)}"
+        if row["work_class"] == "different":
+            return "different work"
+        slow = self.gains and (row["ratio"] or 0.0) <= GAIN
+        return f"no gain: {row['ratio']}" if slow else ""
+
+    def _counts(self, doubt):
+        """Whether a doubt is what should be said, or at least nothing that others cause."""
+        return not re.search(NOISE, doubt) or bool(self.caught and re.search(self.caught, doubt))

@@ -1,0 +1,171 @@
+"""All attacks, by family."""
+
+from adversarial.attack import Attack
+
+HONEST = {"plain": "adversarial.bases:PLAIN", "one-thread": "adversarial.threads:ONE_THREAD"}
+ROWS = "gathered feature rows differ from the feature table"
+OTHER_EDGES = "it drew other edges than the reference, not so at the gate"
+NO_COPIES = "0 batches were copied aside where at least [0-9]+ were chosen"
+PRIORITY = "the priority of a thread was changed"
+IN_PROCESS = "checks run in the process, and on the objects, that they check"
+
+LAZY = [
+    Attack(
+        "lazy:LAZY_ROWS", "memory_io",
+        passes="rows of a batch that is not copied are never read: torch's own function mode fills"
+        " a plain tensor when the recorder copies it",
+    ),
+    Attack("lazy:ROWS_BY_THREAD", "memory_io", ROWS),
+    Attack("lazy:META_ROWS", "memory_io", "gathered feature rows must be a dense tensor"),
+    Attack("lazy:ONE_ROW", "memory_io", ROWS),
+    Attack("lazy:FIRST_ROWS", "memory_io", ROWS),
+    Attack("lazy:HALF_PRECISION_ROWS", "memory_io", ROWS),
+    Attack("lazy:HALF_THE_ROWS", "memory_io", ROWS),
+    Attack("lazy:LAZY_BLOCKS", "sample", "a batch must contain plain tensors, blocks and integers"),
+]  # fmt: skip
+CLAIMS = [
+    Attack("claims:FIXED_PICKS", "sample", "its picks are not 'without-repl", reference="plain"),
+    Attack(
+        "claims:CLAIMS_EXACT", reference="plain",
+        passes="the stage decides whether it is exact and what its digest is; picks of an exact"
+        " stage are not tested, and another digest than the reference's is no fault",
+    ),
+    Attack(
+        "claims:CLAIMS_OURS", reference="plain",
+        passes="what is gnnbench's own is read from a table that a stage can write to",
+    ),
+    Attack("claims:FOREIGN_LAW", "sample", "different work", reference="plain"),
+    Attack(
+        "claims:CHANGES_ITS_LAW", reference="plain",
+        passes="the audit reads the law from the stage anew, and looks up no edge of a walk",
+    ),
+    Attack(
+        "claims:CHANGES_ITS_FRONTIER", "sample", "met [0-9]+ nodes where the reference met",
+        reference="plain",
+    ),
+    Attack(
+        "claims:SHUFFLED_WINDOW", reference="plain",
+        passes="which neighbours are picked together, or again in another epoch, is not tested"
+        " beyond neighbouring places",
+    ),
+    Attack("claims:POOL", "sample", "its picks are not 'without-repl", reference="plain"),
+]  # fmt: skip
+ORDER = [
+    Attack("order:SAME_BATCHES", "sample", OTHER_EDGES),
+    Attack("order:UNEVEN_BATCHES", "sample", OTHER_EDGES),
+    Attack(
+        "order:UNEVEN_BATCHES_OWN", "memory_io", "met [0-9]+ nodes where the reference met",
+        reference="plain",
+    ),
+    Attack("order:FEW_SEEDS", "sample", "holds a training node twice in an epoch"),
+    Attack(
+        "order:SAMPLES_IN_ORDER",
+        passes="30 ms of an epoch may be in no phase, and the probe does not time the order",
+    ),
+    Attack("order:ERASES_FAULTS", "memory_io", NO_COPIES),
+    Attack("order:CACHED_EPOCH", "sample", OTHER_EDGES),
+    Attack("order:CACHED_EPOCH_OWN", "sample", "s of 'sample' a batch where", reference="plain"),
+    Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes"),
+    Attack("order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where that takes"),
+]  # fmt: skip
+OTHER_WORKER = [
+    Attack("other_worker:STOPS", "sample", "was stopped by a signal"),
+    Attack(
+        "other_worker:TRACES", long=True,
+        passes="a stop by a tracer is reported to the tracer, not to the parent",
+    ),
+    Attack(
+        "other_worker:FREEZES", long=True,
+        passes="control groups of workers are not read before and after",
+    ),
+    Attack("other_worker:RENICES", "sample", PRIORITY),
+    Attack("other_worker:IDLES", "sample", PRIORITY),
+    Attack(
+        "other_worker:HOGS", "sample", "until all threads were idle|after they had ended|of a core",
+        long=True,
+    ),
+    Attack("other_worker:DROPS_PAGES", "sample"),
+]  # fmt: skip
+UNSEEN = "the thread check is off"
+THREADS = [
+    Attack(
+        "threads:TWO_THREADS",
+        "memory_io",
+        reference="one-thread",
+        always=False,
+        passes="two threads that wait for others' cores use less than 1.4",
+    ),
+    Attack(
+        "threads:HELPER_THREAD", "memory_io", reference="one-thread", always=False,
+        passes="a cell of one thread may use 1.4 cores",
+    ),
+    Attack(
+        "threads:OWN_SCHEDULE", "memory_io", reference="one-thread", always=False,
+        passes=f"{UNSEEN} for a schedule of any other name than serial",
+    ),
+    Attack(
+        "threads:WORKERS", "memory_io", reference="one-thread", always=False,
+        passes="a sampler's option 'workers' raises the limit, whatever it means",
+    ),
+    Attack("threads:A_CHILD", "memory_io", reference="one-thread", always=False),
+]  # fmt: skip
+PATCHES = [
+    Attack("patches:STALE_ROWS", "memory_io", ROWS),
+    Attack("patches:WITHOUT_FEATURE_CHECK", "memory_io", passes=IN_PROCESS),
+    Attack("patches:HONEST_COPIES", "memory_io", passes=IN_PROCESS),
+    Attack("patches:ONLY_THE_KEY", "sample", "drew|hop"),
+    Attack("patches:ONLY_THE_KEY_ROWS", "memory_io", passes=IN_PROCESS),
+    Attack(
+        "patches:KNOWS_THE_ROUND", "memory_io",
+        passes="the number of copies is sent before the epoch: the round that checks many is known",
+    ),
+    Attack("patches:NO_VERIFIER", "sample", NO_COPIES),
+    Attack("patches:NO_RECORD", "sample", NO_COPIES),
+    Attack(
+        "patches:DRAWS_IN_AUDIT",
+        passes="half a second of work after the clock has stopped is no doubt",
+    ),
+    Attack("patches:NO_PROBE", passes=IN_PROCESS),
+    Attack(
+        "patches:WITHIN_TOLERANCE", always=False,
+        passes="clocks may differ by 4 ms an epoch, which is most of a short one",
+    ),
+    Attack(
+        "patches:REPORTS_EARLY",
+        passes="when an epoch's work has ended, and since when the process is quiet, is what the"
+        " process says",
+    ),
+]  # fmt: skip
+PRECISION = [
+    Attack("precision:HALF_THE_EDGES", "compute", "moved the parameters by"),
+    Attack(
+        "precision:HALF_THE_EDGES_OWN", "compute", reference="plain", gains=False,
+        passes="layers are checked at the gate alone, and equivalent trainings may differ by more",
+    ),
+    Attack(
+        "precision:BFLOAT16", "compute", gains=False,
+        passes="layers are checked at the gate alone, and rounding changes losses by less than the"
+        " tolerance",
+    ),
+    Attack("precision:ALWAYS_BFLOAT16", "compute", "forward values on the fixed block are off"),
+    Attack("precision:WITHOUT_GRADIENT", "compute", "it is not trained as it should be"),
+    Attack(
+        "precision:LOWERS_PRECISION", "compute", gains=False,
+        passes="torch's settings of precision are not read after the gate",
+    ),
+]  # fmt: skip
+ATTACKS = [
+    *LAZY, *CLAIMS, *ORDER, *OTHER_WORKER, *THREADS, *PATCHES, *PRECISION,
+]  # fmt: skip
+FEATURES = "gathered feature rows differ|rows must be"
+ON_GPU = [  # what passes there is assumed: no run on a GPU has shown it yet
+    Attack("gpu_attacks:TF32", "compute", passes="as LOWERS_PRECISION", always=False),
+    Attack("gpu_attacks:AUTOCAST", "compute", passes="as BFLOAT16", always=False),
+    Attack("gpu_attacks:FLOAT16", "compute", passes="as BFLOAT16", always=False),
+    Attack("gpu_attacks:NO_WAIT", passes=IN_PROCESS, always=False),
+    Attack("gpu_attacks:SHORT_EVENTS", passes=IN_PROCESS, always=False),
+    Attack("gpu_attacks:OTHER_STREAM", "memory_io", FEATURES),
+    Attack("gpu_attacks:LATE_LAUNCH", "memory_io", FEATURES),
+    Attack("gpu_attacks:STALE_ROWS", "memory_io", FEATURES),
+    Attack("gpu_attacks:HALF_ROWS", "memory_io", FEATURES),
+]

@@ -1,0 +1,47 @@
+"""No system that does less work is reported as correct and faster."""
+
+import re
+
+import pytest
+from adversarial.catalogue import ATTACKS, HONEST, ON_GPU
+from planted import register, run_systems
+
+from gnnbench.core import registry
+from gnnbench.kernels.library import native_info
+
+
+@pytest.fixture(scope="module")
+def known(patch):
+    if not native_info()["cpu_built"]:
+        pytest.skip("the native library is not built; run 'make install'")
+    register(patch, "adversarial", {})
+    systems = HONEST | {a.name: f"adversarial.{a.where}" for a in [*ATTACKS, *ON_GPU]}
+    value = ",".join(f"{name}={where}" for name, where in systems.items())
+    patch.setenv(registry.extra_variable(registry.SYSTEM), value)
+
+
+def cases(attacks):
+    for attack in attacks:
+        marks = pytest.mark.xfail(strict=attack.always, reason=attack.passes)
+        yield pytest.param(attack, id=attack.name, marks=marks if attack.passes else ())
+
+
+def assert_reported(attack, out, device=""):
+    systems = [attack.reference, attack.name]
+    outcome = run_systems(systems, out, systems[0], options=attack.settings, device=device)
+    (row,) = [row for row in outcome.rows if row["system"] == attack.name]
+    print("ROW", attack.name, row["status"], row["reason"], row["doubtful"], row["ratio"])
+    said = attack.reported(row)
+    assert said, f"{attack.name} is {row['ratio']:.2f} times as fast, and nothing is wrong"
+    assert re.search(attack.caught, said), said
+
+
+@pytest.mark.parametrize("attack", [*cases(ATTACKS)])
+def test_an_attack_is_not_reported_as_correct_and_faster(known, attack, tmp_path):
+    assert_reported(attack, tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("attack", [*cases(ON_GPU)])
+def test_an_attack_on_a_gpu_is_not_reported_as_correct_and_faster(known, attack, tmp_path):
+    assert_reported(attack, tmp_path, "cuda")
