@@ -1,4 +1,4 @@
-"""GNNLab's formulas, by hand and against the paper's tables."""
+"""GNNLab's formulas, compared with hand-computed values and the paper's tables."""
 
 import math
 
@@ -16,7 +16,7 @@ from gnnbench.distributed.allocation import Allocation, allocate, profit, switch
         (8, 1.0, 2.99, 3, 5),
         (8, 1.0, 1.0, 4, 4),
         (3, 1.0, 1000.0, 1, 2),  # never none
-        (2, 10.0, 1.0, 2, 0),  # no Trainer is left: both switch
+        (2, 10.0, 1.0, 2, 0),  # no trainer is left: both switch
         (1, 1.0, 4.0, 1, 0),  # one GPU alternates
     ],
 )
@@ -51,18 +51,18 @@ def test_the_papers_table(workload):
     assert allocation.samplers + allocation.trainers == 8
 
 
-def test_profit_is_the_time_that_others_need_less_ones_own():
+def test_profit_is_the_others_time_minus_the_own_time():
     assert profit(6, 3, 2.0, 2.5) == 6 * 2.0 / 3 - 2.5
     assert profit(0, 3, 2.0, 2.5) == -2.5
     assert profit(6, 0, 2.0, 2.5) == math.inf
 
 
-def test_a_standby_trainer_wakes_where_it_gains_and_there_is_work():
+def test_standby_trainer_wakes_for_profit_and_work():
     assert switches(4, 3, 2.0, 2.5)  # 2.67 s of work are left
     assert not switches(3, 3, 2.0, 2.5)
     assert not switches(3, 3, 2.0, 2.0)  # 0 is no gain
     assert switches(1, 0, 2.0, 2.5)
-    assert not switches(0, 0, 2.0, 2.5)  # endless profit of nothing
+    assert not switches(0, 0, 2.0, 2.5)  # infinite profit without work
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])

@@ -48,7 +48,7 @@ def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_seeds_without_labels_weigh_nothing(group, small_graph, way):
-    """Of four batches the second has none with a label, the first none in one rank's shard."""
+    """The second of four batches has no labels, the first has none in one rank's shard."""
     first, second = make(small_graph, **SMALL).order.batches(0)[:2]
     labels = small_graph.labels.clone()
     labels[second], labels[seed_shard(first, 1, 3)], labels[first[:5]] = -1, -1, -1
@@ -61,12 +61,14 @@ def test_seeds_without_labels_weigh_nothing(group, small_graph, way):
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5, equal_nan=True)
         torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
         assert not moved.isnan().any()
-    assert run(system, 0).loss == pytest.approx(run(plain, 0).loss, rel=1e-4)  # of the other three
+    assert run(system, 0).loss == pytest.approx(
+        run(plain, 0).loss, rel=1e-4
+    )  # of the other three batches
 
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "gat", "pinsage"])
-def test_every_model_has_gradients_for_ddp_to_add_up(group, small_graph, model):
-    """All parameters take part in each step, also of a rank without seeds (batch 4 has 8)."""
+def test_every_model_works_with_ddp(group, small_graph, model):
+    """All parameters take part in each step, also on a rank without seeds (batch 4 has 8)."""
     ours = {"aggregate": "scatter"} if model == "pinsage" else {}
     plain = make(small_graph, settings=ours, model=model, **SMALL)
     system = group(2, {**WAYS[1], **ours}, model=model)
@@ -88,10 +90,10 @@ def test_bytes_reduced_by_ddp_are_counted(group):
     ("system", "ranks", "way"),
     [("dgl", 2, "ddp"), ("pyg", 2, "flat"), ("pgsampler", 4, "ddp")],
 )
-def test_peers_train_in_ranks_by_random_numbers_of_their_own(
+def test_foreign_samplers_train_in_ranks_with_their_own_random_numbers(
     group, small_graph, system, ranks, way
 ):
-    """Seeds and the first hop equal one process'; deeper hops are random."""
+    """Seeds and the first hop equal those of one process; deeper hops are random."""
     if missing := find("baseline" if system == "pgsampler" else system).missing("cpu"):
         pytest.skip(missing.reason)
     settings = {"sampler": "pgsampler"} if system == "pgsampler" else {}
@@ -125,7 +127,7 @@ def test_peers_train_in_ranks_by_random_numbers_of_their_own(
         ({"features": "window", "features.window": 3}, {"batch_size": 2, "max_batches": 5}),
     ],
 )
-def test_ranks_reorder_alike_and_reuse_rows(group, small_graph, settings, changes):
+def test_ranks_reorder_equally_and_reuse_rows(group, small_graph, settings, changes):
     sizes = {**SMALL, "batch_size": 24, **changes}  # nine batches: two windows, the last one short
     plain = make(small_graph, "fastgl", {**settings, "schedule": "serial"}, **sizes)
     ranks = group(3, settings, system="fastgl", **sizes)
@@ -140,8 +142,8 @@ def test_ranks_reorder_alike_and_reuse_rows(group, small_graph, settings, change
         assert (counts.get(("order", "reordered", ""), 0) > 0) == ("order" not in settings)
 
 
-def test_an_order_of_its_own_trains_to_the_same_losses_in_any_number_of_ranks(group, small_graph):
-    """Where the first rank's shard of a batch is all of it the order is one process's."""
+def test_reordered_batches_have_equal_losses_for_any_number_of_ranks(group, small_graph):
+    """If the first rank's shard is the complete batch, the order is that of one process."""
     sizes = {"batch_size": 1, "fanouts": (3, 2), "max_batches": 12}
     plain = make(small_graph, "fastgl", {"schedule": "serial"}, **sizes)
     for (one, facts, _), (other, merged_facts, _) in zip(
@@ -152,7 +154,7 @@ def test_an_order_of_its_own_trains_to_the_same_losses_in_any_number_of_ranks(gr
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
-def test_without_a_model_they_draw_and_fetch(group, small_graph, until):
+def test_ranks_without_a_model_sample_and_fetch(group, small_graph, until):
     plain = run(make(small_graph, until=until, **SMALL))
     report = run(group(2, until=until))
     assert report.ok, report.reason

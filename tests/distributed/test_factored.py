@@ -28,7 +28,7 @@ def factored(small_graph, rank_pool):
 
 
 def trained(system, epochs=3):
-    """By epoch: the mean loss, what was drawn, and the parameters."""
+    """By epoch: the mean loss, the sampled edges, and the parameters."""
     results = []
     for epoch in range(epochs):
         report = run(system, epoch)
@@ -40,8 +40,8 @@ def trained(system, epochs=3):
 
 
 def by_steps(system, epoch, steps, model, optimizer):
-    """One process that trains on the batches of each step by its own loop: one update a step, of
-    the mean over the step's seeds. Losses of the batches."""
+    """Losses of one process that trains on the batches of each step, with one update per step for
+    the mean over the step's seeds."""
     seeds, losses = system.order.batches(epoch), {}
     for step in steps:
         optimizer.zero_grad()
@@ -59,18 +59,18 @@ def by_steps(system, epoch, steps, model, optimizer):
 
 
 def check_verified_epoch(plain, system):
-    """All batches' edges equal one process'; the model is unchanged."""
+    """The edges of all batches equal those of one process; the model is unchanged."""
     before = system.trainer.kept()
     one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
     assert one.ok and other.ok, other.reason
     assert other.digest == one.digest != ""
     for own, kept in zip(system.trainer.kept(), before, strict=True):
-        assert torch.equal(own, kept)  # and the next epoch gives these weights to all who train
+        assert torch.equal(own, kept)  # the next epoch broadcasts these weights to all trainers
     assert run(system, 6).ok
 
 
 @pytest.mark.parametrize(("samplers", "depth"), [(1, 1), (3, 0)])
-def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph, samplers, depth):
+def test_one_trainer_equals_one_process(factored, small_graph, samplers, depth):
     plain = make(small_graph, **SMALL)
     system = factored(samplers, 1, {"schedule.depth": depth})
     for (loss, facts, weights), (other, drawn, moved) in zip(
@@ -83,7 +83,7 @@ def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph,
 
 
 @pytest.mark.parametrize(("samplers", "trainers"), [(1, 3), (2, 2)])
-def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
+def test_several_trainers_equal_one_process_with_summed_gradients(
     factored, small_graph, samplers, trainers
 ):
     system = factored(samplers, trainers)
@@ -109,7 +109,7 @@ def test_verification_detects_wrong_losses_and_weights(factored):
     model = system.trainer.model
     report = system.verify(5, Timeline.on("cpu"))
     assert report.ok, report.reason
-    assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
+    assert counted(report)["schedule", "rank_trained", "0"] >= 3  # repeated steps are not counted
     looked, steps = system.schedule.coordination.verification, system.schedule.coordination.steps
     losses = system.auditor.merged.losses
     assert sum(losses) / 7 == pytest.approx(report.loss)
@@ -145,7 +145,7 @@ def test_fewer_batches_than_trainers_and_samplers_are_valid(factored):
         assert report.batches == 1 and report.loss > 0
 
 
-def test_without_a_model_they_draw_and_fetch(factored, small_graph):
+def test_factored_ranks_without_a_model_sample_and_fetch(factored, small_graph):
     plain = run(make(small_graph, until="memory_io", **SMALL))
     report = run(factored(1, 2, until="memory_io"))
     assert report.ok, report.reason
@@ -173,7 +173,7 @@ def test_a_full_queue_blocks_the_sampler(factored):
     assert report.ok, report.reason
     counts = counted(report)
     assert counts["schedule", "queue_most", ""] == 1
-    # Batch b is in its place only once batch b - 1 has left it, after b - 2 was trained on.
+    # Batch b enters its slot only after batch b - 1 has left it, after b - 2 was trained on.
     ends = {s.batch: s.end for s in timeline.spans() if s.phase == "sample"}
     assert all(ends[b] > begun[b - 2] for b in range(2, 7))
     assert sum(counts["schedule", "rank_wait_s", rank] for rank in "12") > 0
@@ -199,7 +199,7 @@ def test_a_long_queue_lets_the_sampler_run_ahead(factored):
 
 @pytest.mark.parametrize("depth", [0, 2])
 def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, depth):
-    """Rank 1 is stopped for a while in the middle of an epoch, and goes on."""
+    """Rank 1 is stopped and continued in the middle of an epoch."""
     system = factored(1, 2, {"schedule.depth": depth})
     plain = make(small_graph, **SMALL)
     assert run(system).ok
@@ -227,7 +227,7 @@ def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, dep
 
 
 def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
-    """The trainer waits in its first step until all is drawn: then the sampler has profit."""
+    """The trainer waits in its first step until all is sampled; then standby has profit."""
     standby = {"schedule.standby": True, "schedule.queue": 7, "schedule.depth": 0}
     system, plain = factored(1, 1, standby), make(small_graph, **SMALL)
     model = copy.deepcopy(system.trainer.model)
@@ -245,7 +245,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = slow
-    for epoch in range(2):  # the second one begins with a sampler again
+    for epoch in range(2):  # the second epoch starts with a sampler again
         report = run(system, epoch)
         assert report.ok, report.reason
         counts = counted(report)
@@ -273,7 +273,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
         (PhaseTimes(9.0, 0.1, 0.1), 2, 1),  # no trainer would be left: rank 0 is one
     ],
 )
-def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainers):
+def test_auto_allocation_follows_the_formula(factored, monkeypatch, took, samplers, trainers):
     right = Launcher._measure
 
     def measured(self, rank):
@@ -289,7 +289,7 @@ def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainer
     assert counts["schedule", "measured_sample_s", ""] == took.sample_s
 
 
-def test_auto_measures_an_epoch_and_leaves_the_model_as_it_was(factored, small_graph):
+def test_auto_allocation_measures_an_epoch_without_changing_the_model(factored, small_graph):
     system, plain = factored(1, 1, {"schedule.allocation": "auto"}), make(small_graph, **SMALL)
     (loss, facts, _), (other, drawn, _) = trained(plain, 1)[0], trained(system, 1)[0]
     assert drawn == facts and other == pytest.approx(loss, rel=1e-5)

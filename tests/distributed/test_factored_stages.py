@@ -38,10 +38,10 @@ def test_trainers_store_no_topology_on_their_gpus(settings, lean):
     assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
     assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
     alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
-    assert alone.of_rank(0) == alone  # where nobody trains one process draws
+    assert alone.of_rank(0) == alone  # without trainers, one process samples
 
 
-def test_on_a_cpu_every_rank_maps_the_one_topology():
+def test_cpu_ranks_map_one_topology():
     recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
     recipe = recipe.resolved("cpu")
     assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
@@ -61,7 +61,7 @@ def test_a_rank_with_the_sampler_role_uses_the_recipes_sampler(small_graph):
     assert run(worker._system).ok
 
 
-def test_what_cannot_be_factored_is_refused():
+def test_unsupported_factored_recipes_are_refused():
     def refused(system="baseline", until="compute", **settings):
         all_settings = {"schedule": "factored", **settings}
         return find(system).resolved(all_settings, "cpu", Until.of(until)).unsupported
@@ -118,7 +118,7 @@ class Amplifying:
 
 
 @pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
-def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
+def test_only_differences_beyond_rounding_are_a_fault(factor, fault):
     job = SimpleNamespace(device=torch.device("cpu"))
     sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
     store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)

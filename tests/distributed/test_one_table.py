@@ -1,4 +1,4 @@
-"""The table of features is mapped by all ranks and copied by none: what the kernel counts of it."""
+"""The feature table is mapped by all ranks and copied by none, by the kernel's counters."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ import gnnbench
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 GRAPH = "rows@64kx512"  # 134 MB
-RANKS, EPOCHS = 4, 8  # a rank that reads a quarter of the rows in each has read most of them then
-OWN = 32e6  # that a rank's batches and buffers may take; a copy would be four times that
+RANKS, EPOCHS = 4, 8  # reads of a quarter of the rows cover most of the table by then
+OWN = 32e6  # bound for a rank's batches and buffers; a copy would have four times as much
 
 
 def of_table(pid, what):
-    """Bytes of the table's pages that a process has in memory: ``Rss``, or ``Pss``, each over those
-    that map it."""
+    """Resident bytes of the table in a process: ``Rss``, or ``Pss`` (divided by the number of
+    processes that map it)."""
     total, within = 0, False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         if "-" in line.split()[0]:  # where a mapping is, and of what
@@ -28,12 +28,12 @@ def of_table(pid, what):
 
 
 def own(pid):
-    """Bytes that a process has in memory of no file, and shares with nobody."""
+    """Private anonymous bytes of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
-def test_a_table_is_in_memory_once_however_many_ranks_read_it(group):
+def test_table_is_in_memory_once_for_any_number_of_ranks(group):
     graph = gnnbench.load_dataset(GRAPH)
     table = graph.features.nbytes
     assert table > 4 * OWN
@@ -48,7 +48,7 @@ def test_a_table_is_in_memory_once_however_many_ranks_read_it(group):
         assert report.ok, report.reason
     assert counted(report)["features", "feature_bytes", "host"] == table
     for pid in pids:
-        # It has read most of it.
+        # The rank has read most of the table.
         assert of_table(pid, "Rss") > 0.8 * table, Path(f"/proc/{pid}/maps").read_text()
         assert own(pid) - before[pid] < OWN
     whole = sum(of_table(pid, "Pss") for pid in [os.getpid(), *pids])

@@ -22,7 +22,7 @@ from gnnbench.systems.runtime.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-METHOD = {"schedule.method": "random"}  # METIS leaves these 400 nodes without much to exchange
+METHOD = {"schedule.method": "random"}  # METIS cuts few edges of these 400 nodes
 MODES = ["seeds", "vanilla", "hybrid"]
 BATCHES = 4
 
@@ -40,7 +40,7 @@ def sent(counts, stage, ranks):
 
 
 @pytest.mark.parametrize("fanouts", [(3,), (3, 2), (3, 2, 2)])
-def test_vanilla_takes_2_rounds_a_hop_and_hybrid_2(group, fanouts):
+def test_vanilla_has_2_rounds_per_hop_and_hybrid_2(group, fanouts):
     hops = len(fanouts)
     counts = counted(run(split(group, 2, "vanilla", fanouts=fanouts)))
     assert counts.get(("sampler", "exchange_rounds", ""), 0) == BATCHES * 2 * (hops - 1)
@@ -52,12 +52,12 @@ def test_vanilla_takes_2_rounds_a_hop_and_hybrid_2(group, fanouts):
     assert not any(name in ("exchange_rounds", "sent_bytes") for _, name, _ in counts)
 
 
-def test_bytes_sent_are_those_of_the_ids_and_rows_of_others(group, small_graph):
+def test_bytes_sent_are_ids_and_rows_of_other_ranks(group, small_graph):
     system, ranks = split(group, 4, "hybrid"), 4
     report = run(system)
     counts = counted(report)
     made = placed(small_graph, ranks)
-    wanted = torch.zeros(ranks, ranks, dtype=torch.int64)  # by who wants and who has
+    wanted = torch.zeros(ranks, ranks, dtype=torch.int64)  # by requesting and owning rank
     sampler = make(small_graph, **SMALL).stages.sampler
     for number, batch in enumerate(system.order.batches(0)):
         for rank in range(ranks):
@@ -76,8 +76,8 @@ def test_bytes_sent_are_those_of_the_ids_and_rows_of_others(group, small_graph):
 
 
 def test_vanilla_also_sends_ids_counts_and_neighbours(group, small_graph):
-    """Of two hops the second sends requests to the other rank: ids there; counts and neighbours
-    back, 4 bytes each."""
+    """The second of two hops sends ids to the other rank, which replies with counts and
+    neighbours, 4 bytes each."""
     counted_values = counted(run(split(group, 2, "vanilla")))
     made, expected = placed(small_graph, 2), [0, 0]
     system = make(small_graph, **SMALL)
@@ -95,9 +95,9 @@ def test_vanilla_also_sends_ids_counts_and_neighbours(group, small_graph):
 
 
 @pytest.mark.parametrize("mode", ["vanilla", "hybrid"])
-def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
-    """Weights are broadcast where rank 0 has others than its followers: at first, and after it was
-    looked at, which leaves the model as it was before."""
+def test_epoch_has_only_all_to_alls_and_all_reduces(group, mode):
+    """Weights are broadcast if those of rank 0 differ: in the first epoch, and after a check, which
+    restores the model."""
     system, swaps = split(group, 2, mode), BATCHES * (4 + 3 if mode == "vanilla" else 2 + 1)
     names = {"all_to_all_single": swaps, "all_reduce": BATCHES}
 
@@ -114,7 +114,7 @@ def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
 
 
 def three_nodes(graph):
-    """A ring of three nodes: of four ranges of ids the first is empty."""
+    """A ring of three nodes: the first of four id ranges is empty."""
     return replace(
         graph,
         indptr=torch.tensor([0, 1, 2, 3]),
@@ -126,7 +126,7 @@ def three_nodes(graph):
 
 
 def few_trained(graph):
-    """Training nodes at low ids alone: the last range of ids has nodes, and none of these."""
+    """Training nodes with low ids only: the last id range has nodes without training nodes."""
     return replace(graph, train_idx=torch.arange(130))
 
 
@@ -148,7 +148,7 @@ def test_an_empty_part_and_one_without_training_nodes_are_valid(
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 @pytest.mark.parametrize("mode", MODES)
-def test_without_a_model_parts_draw_and_fetch(group, small_graph, mode, until):
+def test_parts_without_a_model_sample_and_fetch(group, small_graph, mode, until):
     plain = run(make(small_graph, until=until, **SMALL))
     report = run(split(group, 2, mode, until))
     assert report.ok, report.reason
@@ -175,9 +175,9 @@ def test_partition_time_and_quality_are_counted_at_setup(group, small_graph):
     assert counts["partition", "part_time_s", ""] > 0
 
 
-def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
+def test_wrong_part_fails_the_gate(group, small_graph):
     system = split(group, 2, "vanilla")
-    system.schedule.own.partition._sampler._seed += 1  # it draws, and answers, by other numbers
+    system.schedule.own.partition._sampler._seed += 1  # it samples with other random numbers
     report = system.check()
     assert not report.ok and "draws otherwise than the whole graph" in report.reason
     system = split(group, 2, "hybrid")
@@ -219,7 +219,7 @@ def test_unsupported_recipes_of_partitions_are_refused():
      ("vanilla", "uva", "host")],
 )  # fmt: skip
 def test_a_gpu_stores_only_its_part_of_a_split_graph(mode, topology, features):
-    """Gate and audit use the whole graph in the host's memory, in addition to the part."""
+    """Gate and audit use the complete graph in host memory, in addition to the part."""
     all_settings = {
         "schedule": "data-parallel", "schedule.partition": mode, "features": "gpu",
         "schedule.method": "default" if mode == "none" else "random",
@@ -242,7 +242,7 @@ def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
     assert set(system.probe([7])[0]) == {"memory_io", "compute"}
 
 
-def test_recipes_without_partitions_are_those_that_knew_none():
+def test_recipes_without_partitions_are_unchanged():
     plain = find("baseline").resolved({"schedule": "data-parallel"}, "cpu", Until.COMPUTE)
     assert plain.recipe["schedule"] == {"name": "data-parallel", "ranks": 2}
     all_settings = {"schedule": "data-parallel", "schedule.partition": "hybrid"}

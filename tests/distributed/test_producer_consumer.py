@@ -1,4 +1,4 @@
-"""A producer's process: the same work as in one process, no early write, no remains."""
+"""A producer process: same work as in one process, no early writes, clean shutdown."""
 
 import json
 import os
@@ -73,8 +73,8 @@ def anywhere():
     return set().union(*map(buffers_of, Path("/proc").glob("[0-9]*")))
 
 
-def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_graph):
-    """Two hundred batches, each verified; one side sleeps now and then, in turn."""
+def test_results_equal_serial_under_delays_of_either_side(planted, two, small_graph):
+    """Two hundred batches, each verified; each side sleeps sometimes."""
     late = two(planted("slow", "none"), **TINY)
     plain = make(small_graph, **TINY)
     right, sleeps = late.stages.keep, random.Random(5)
@@ -101,7 +101,7 @@ def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_
         counts = counted(ours)
         assert counts["schedule", "handed_bytes", ""] > ours.unique_nodes * 24 * 4
         assert counts["schedule", "buffers_grown", ""] >= (0 if epoch else 2)
-    assert ours.peak_alloc_bytes > theirs.peak_alloc_bytes  # the producer's is in it
+    assert ours.peak_alloc_bytes > theirs.peak_alloc_bytes  # includes that of the producer
 
 
 def test_spans_of_the_producer_have_their_own_lane(planted, two, small_graph):
@@ -127,7 +127,7 @@ def test_spans_of_the_producer_have_their_own_lane(planted, two, small_graph):
     for number in range(10):
         ends = [s.end for s in producers if s.batch == number]
         assert max(ends) <= next(s.begin for s in spans if s[:1] + s[2:3] == ("compute", number))
-    # No more than two batches are under way: the third is written when the first is done.
+    # At most two batches are in flight: the third is written when the first is done.
     for number in range(8):
         copied = max(
             (s for s in producers if (s.phase, s.batch) == ("memory_io", number + 2)),
@@ -138,7 +138,7 @@ def test_spans_of_the_producer_have_their_own_lane(planted, two, small_graph):
         )
 
 
-def test_a_producer_that_writes_early_is_caught(planted, two, tmp_path, monkeypatch):
+def test_early_write_of_the_producer_is_caught(planted, two, tmp_path, monkeypatch):
     mark = tmp_path / "loaded"
     monkeypatch.setenv(planted_stages.MARK, str(mark))
     system = two(planted("hasty"), until="memory_io", **SMALL)
@@ -170,7 +170,7 @@ def test_errors_cross_with_type_and_text_and_the_next_epoch_runs(planted, two, s
     assert not alive(system.schedule.pid)
 
 
-def test_a_producer_that_cannot_be_built_says_why(planted, small_graph):
+def test_failed_setup_of_the_producer_has_a_reason(planted, small_graph):
     system = make(small_graph, settings=planted(), setup=False, **SMALL)
     system.cell.recipe["sampler"]["pick"] = "weighted_alias"
     system.schedule = system.recipe.schedule.build(system.job)
@@ -180,9 +180,9 @@ def test_a_producer_that_cannot_be_built_says_why(planted, small_graph):
     system.close()
 
 
-def test_an_epoch_that_the_consumer_gives_up(two, small_graph):
-    """The producer ends it too; what it has handed over meanwhile is not taken for the next one's,
-    and memory that it has replaced is known all the same."""
+def test_epoch_abandoned_by_the_consumer(two, small_graph):
+    """The producer ends it as well. Its finished batches are not used in the next epoch, and the
+    consumer learns of replaced memory."""
     system, plain = two(**TINY), make(small_graph, **TINY)
     schedule, step = system.schedule, system.trainer.step
 
@@ -209,8 +209,8 @@ def test_an_epoch_that_the_consumer_gives_up(two, small_graph):
 
 
 def test_buffers_grow_with_the_batches(two, small_graph):
-    """A later epoch's batches are larger than any before. One buffer alone takes turns with the
-    trainer."""
+    """Batches of a later epoch are larger than all before. With a single buffer, producer and
+    trainer alternate."""
     system, plain = two({"schedule.buffers": 1}), make(small_graph)
     for one in (system, plain):
         few = one.order.batches
@@ -241,7 +241,7 @@ def test_buffers_grow_with_the_batches(two, small_graph):
     ],
     ids=["match-greedy", "window-greedy", "match-optimal"],
 )
-def test_stores_and_orders_do_what_they_do_in_one_process(settings, two, small_graph):
+def test_stores_and_orders_equal_those_of_one_process(settings, two, small_graph):
     system, serial = two(settings, **SMALL), make(small_graph, settings=settings, **SMALL)
     assert system.check().digest == serial.check().digest
     for epoch in range(3):
@@ -273,7 +273,7 @@ run(system, 1)
 """
 
 
-def test_a_consumer_that_is_killed_leaves_nothing():
+def test_killed_consumer_leaves_no_processes_and_memory():
     here = Path(__file__)
     path = [str(here.parents[1]), str(here.parent)]  # the conftest of all tests
     with subprocess.Popen(
@@ -289,13 +289,13 @@ def test_a_consumer_that_is_killed_leaves_nothing():
     assert wait_until(lambda: not mapped & anywhere())
 
 
-def test_one_that_only_samples_is_serial(small_graph):
+def test_sampling_only_epoch_is_serial(small_graph):
     system = make(small_graph, settings=TWO, until="sample", **SMALL)
     assert isinstance(system.schedule, SerialSchedule)
     assert run(system).ok
 
 
-def test_batches_of_a_foreign_framework_stay_where_they_are():
+def test_batches_of_a_foreign_framework_are_refused():
     assert not find("dgl").resolved(TWO, "cpu", Until.SAMPLE).unsupported
     resolved = find("dgl").resolved(TWO, "cpu", Until.COMPUTE)
     assert "sampler 'dgl' draws others; take one of gnnbench's own" in resolved.unsupported
@@ -329,7 +329,7 @@ print("torch" in sys.modules, *(one.process.pid for one in producer_consumer._st
 """
 
 
-def test_a_producer_is_begun_before_torch_is_imported_and_ends_with_its_parent(small_graph):
+def test_producer_starts_before_torch_is_imported_and_ends_with_its_parent(small_graph):
     job = make(small_graph, settings=TWO, setup=False, **SMALL).job
     cell_text = json.dumps(asdict(job.cell))
     done = subprocess.run(
@@ -342,7 +342,7 @@ def test_a_producer_is_begun_before_torch_is_imported_and_ends_with_its_parent(s
         assert producer_consumer._started_early == []
 
 
-def test_one_that_was_begun_is_built(small_graph):
+def test_started_producer_is_used(small_graph):
     system = make(small_graph, settings=TWO, setup=False, **SMALL)
     start_early(system.cell)
     (begun,) = producer_consumer._started_early

@@ -37,12 +37,12 @@ def listening(*pids):
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Once called, ranks count as hung after a second; checks that no port stays open."""
+    """When called, ranks count as hung after 1 s. Also checks that no port stays open."""
     before = listening()
     monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
     yield lambda: monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     assert listening() <= before
-    _world.group_count = 0  # a group that was never met counts for torch, in this process alone
+    _world.group_count = 0  # torch keeps a group that failed to initialize, in this process only
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def faulty(small_graph, monkeypatch):
 
 
 def lost(system, does, match):
-    """``does`` raises in the promised time, and no process remains."""
+    """``does`` raises within the promised time, and no process remains."""
     began = time.monotonic()
     with pytest.raises(RankDiedError, match=match):
         does()
@@ -82,7 +82,7 @@ def stop(system):
     ("at", "of"), [("_join", Launcher), ("run", RankSession), ("_measured_allocation", Dispatcher)]
 )
 def test_rank_stopped_before_the_first_epoch(faulty, hurried, monkeypatch, at, of):
-    """While it is built, before it has met the others, before it has measured an epoch."""
+    """During setup, before rendezvous, and before it has measured an epoch."""
     settings = {"schedule": "factored", "schedule.allocation": "auto"} if of is Dispatcher else {}
     system, right = faulty(-1, "nothing", settings), getattr(of, at)
 
@@ -125,7 +125,7 @@ def test_rank_stopped_while_parts_are_compared(group, hurried):
 @pytest.mark.parametrize(
     ("draw", "settings", "until"),
     [
-        (0, {}, "compute"),  # while it is built
+        (0, {}, "compute"),  # during setup
         (1, {"schedule": "factored", "schedule.allocation": "auto"}, "compute"),
         (2, {}, "memory_io"),
         (2, {}, "compute"),
@@ -149,7 +149,7 @@ def test_rank_that_sleeps_is_reported_as_hanging(faulty, hurried, draw, settings
 
 
 def test_hang_of_a_sampler_is_detected_while_another_fills_the_queue(faulty, hurried):
-    """Of two samplers one is stopped; requests of others do not count as its progress."""
+    """One of two samplers is stopped; requests of others are not its progress."""
     settings = {"schedule": "factored", "schedule.samplers": 2, "schedule.queue": 64}
     system = faulty(-1, "nothing", settings, batch_size=4)
     system.setup()
@@ -208,7 +208,7 @@ def test_hang_of_rank_0_is_reported_by_the_monitor(faulty, hurried, monkeypatch)
 
 
 @pytest.mark.parametrize("settings", [{"schedule": "factored"}, {"features": "sharded"}])
-def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, settings):
+def test_ranks_listen_on_loopback_only_until_they_end(faulty, settings):
     before = listening()
     system = faulty(-1, "nothing", {**settings, "sampler": "hop-by-hop"})
     system.setup()

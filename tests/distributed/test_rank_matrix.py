@@ -1,4 +1,4 @@
-"""In every mode 1 and 2 or 4 ranks sample one process' edges and reach its losses.
+"""In every mode, 1 and 2 or 4 ranks sample the edges of one process and reach its losses.
 
 A mode is how ranks split a batch, share rows and reduce gradients. Two ranks suffice for the named
 systems, because no stage depends on the number of ranks.
@@ -18,11 +18,11 @@ CACHED = {"features.ratio": 0.2, "features.policy": "degree"}
 
 
 def parts(mode, **more):
-    # METIS leaves these 400 nodes without much to exchange.
+    # METIS cuts few edges of these 400 nodes.
     return {"schedule.partition": mode, "schedule.method": "random", **more}
 
 
-# By name the system, its settings, and where rows come from in one rank and in several.
+# By name: the system, its settings, and the sources of rows with one rank and with several.
 MODES = {
     "shards": ("baseline", {}, "host", "host"),
     "ddp": ("baseline", {"schedule.gradients": "ddp"}, "host", "host"),
@@ -80,7 +80,7 @@ def learns_as_one_process(graph, system, name, settings):
     before = system.trainer.kept()
     assert digest(system) == edges
     for own, kept in zip(system.trainer.kept(), before, strict=True):
-        assert torch.equal(own, kept)  # and the next epoch gives these weights to all ranks
+        assert torch.equal(own, kept)  # the next epoch broadcasts these weights to all ranks
     assert system.recheck(6) == ""
     after = run(system, 7)
     assert after.ok, after.reason
@@ -90,7 +90,7 @@ def learns_as_one_process(graph, system, name, settings):
 @pytest.mark.parametrize(
     ("mode", "ranks"), [(mode, n) for mode in MODES for n in (1, 4 if mode in IN_FOUR else 2)]
 )
-def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, mode, ranks):
+def test_ranks_equal_one_process(group, small_graph, mode, ranks):
     name, settings, of_one, of_several = MODES[mode]
     system = group(ranks, settings, system=name)
     report = learns_as_one_process(small_graph, system, name, settings)

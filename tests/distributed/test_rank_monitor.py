@@ -22,7 +22,7 @@ CLOSED = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by pee
 PROMISED_S = 60.0
 
 
-def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
+def test_hang_is_reported_within_a_minute_of_the_last_progress():
     seen = (
         process_activity.SILENCE_S
         + max(heartbeat.TICK_S + rank_monitor.LOOK_S, process_group.MARGIN_S)
@@ -32,7 +32,7 @@ def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
     handling_s = max(2 * rank_monitor.SETTLE_S, rank_monitor.GRACE_S + 2 * rank_monitor.SETTLE_S)
     assert process_activity.SILENCE_S == 45.0
     assert seen + handling_s < PROMISED_S
-    assert rank_session.END_S < CLOSE_TIMEOUT_S  # a worker that closes is not killed meanwhile
+    assert rank_session.END_S < CLOSE_TIMEOUT_S  # a closing worker is not killed
 
 
 class Process:
@@ -67,13 +67,13 @@ def watched(monkeypatch):
 
 
 def back(line, seconds):
-    """Let it be so long ago that a rank got on."""
+    """Move the last progress of a rank into the past."""
     line._board.put(line._rank, heartbeat._MOVED, line._board.moved(line._rank) - seconds)
 
 
-def test_who_does_nothing_while_others_may_wait_for_it_is_lost(watched):
+def test_idle_rank_that_others_may_wait_for_is_lost(watched):
     monitor, lines, _ = watched
-    assert monitor.hanging_rank() is None  # all rest
+    assert monitor.hanging_rank() is None  # all are idle
     for line in lines:
         line.now(RUNS)
     back(lines[2], 9.0)
@@ -83,7 +83,7 @@ def test_who_does_nothing_while_others_may_wait_for_it_is_lost(watched):
     assert monitor.hanging_rank() == RankLoss(2, "rank 2 did nothing for 10 s: it hangs")
 
 
-def test_who_waits_is_not_lost_for_those_who_keep_it_waiting(watched):
+def test_waiting_rank_is_not_lost(watched):
     monitor, lines, _ = watched
     for line in lines:
         line.now(RUNS)
@@ -109,7 +109,7 @@ def test_ranks_that_all_wait_for_each_other_are_lost(watched, monkeypatch):
     assert monitor.hanging_rank() is None
 
 
-def test_work_of_any_length_is_seen_by_the_kernels_counts(watched):
+def test_long_work_is_detected_by_kernel_counters(watched):
     monitor, lines, calls = watched
     lines[1].now(WORKS)
     back(lines[1], 1000.0)
@@ -120,14 +120,14 @@ def test_work_of_any_length_is_seen_by_the_kernels_counts(watched):
     assert monitor.hanging_rank() is None
 
 
-def test_who_is_stopped_is_lost_whatever_it_had_to_do(watched):
+def test_stopped_rank_is_lost_in_any_state(watched):
     monitor, _, calls = watched
     calls.signs[2] = (11.0, 11.0)
     assert monitor.hanging_rank() == RankLoss(2, "rank 2 was stopped for 10 s: it hangs")
 
 
 @pytest.mark.parametrize("comes", [True, False])
-def test_all_are_ended_and_rank_0_too_where_it_does_not_come(watched, monkeypatch, comes):
+def test_monitor_kills_all_ranks_and_an_unresponsive_rank_0(watched, monkeypatch, comes):
     monkeypatch.setattr(rank_monitor, "SETTLE_S", 0.1)
     monkeypatch.setattr(rank_monitor, "GRACE_S", 0.1)
     monitor, _, calls = watched
@@ -141,15 +141,15 @@ def test_all_are_ended_and_rank_0_too_where_it_does_not_come(watched, monkeypatc
     monitor._run()
     assert calls.lost == [RankLoss(1, "")] and monitor.loss == RankLoss(1, "")
     assert bool(calls.stuck) == (not comes)
-    assert other.code == (None if comes else -9)  # who comes ends the others itself
+    assert other.code == (None if comes else -9)  # a responsive rank 0 ends the others itself
     assert monitor.killed == (None if comes else {2})
 
 
-ENDS = []  # of pipes, which are closed where nobody refers to them
+ENDS = []  # references that keep pipes open
 
 
-def told_by(*messages, loss=None, killed=None, codes=()):
-    """Returns the cause of a failure by what each rank has sent; None: its process has ended."""
+def cause_of(*messages, loss=None, killed=None, codes=()):
+    """The cause of a failure from the messages of each rank; None: its process has ended."""
     made, ends = RankProcesses(len(messages) + 1, None), [Pipe() for _ in messages]
     ENDS.extend(ends)
     ended = [SimpleNamespace(wait=lambda t=None, c=c: c, kill=lambda: None) for c in codes]
@@ -164,28 +164,28 @@ def told_by(*messages, loss=None, killed=None, codes=()):
     return lambda error: failure_cause(error, made, monitor, 1 << 60)
 
 
-def test_what_a_rank_failed_by_comes_before_what_others_lost():
+def test_error_of_a_rank_precedes_lost_peers():
     memory = RuntimeError("can't allocate memory: you tried 8 bytes, said gloo/")
-    assert "can't allocate memory" in str(told_by(CLOSED, memory)(CLOSED))
+    assert "can't allocate memory" in str(cause_of(CLOSED, memory)(CLOSED))
     assert isinstance(
-        told_by(LostError("rank 2 has failed"), MemoryError("8"))(CLOSED), MemoryError
+        cause_of(LostError("rank 2 has failed"), MemoryError("8"))(CLOSED), MemoryError
     )
     own = MemoryError("mine")
-    assert told_by(ValueError("theirs"))(own) is own
-    assert told_by(CLOSED, CLOSED)(CLOSED) is CLOSED  # nobody says more
+    assert cause_of(ValueError("theirs"))(own) is own
+    assert cause_of(CLOSED, CLOSED)(CLOSED) is CLOSED  # no other information
 
 
-def test_who_ended_or_hangs_is_named(monkeypatch):
+def test_ended_or_hanging_rank_is_named(monkeypatch):
     monkeypatch.setattr(rank_failure, "SETTLE_S", 0.1)
-    died = told_by(CLOSED, None, codes=(0, -9))(CLOSED)
+    died = cause_of(CLOSED, None, codes=(0, -9))(CLOSED)
     assert isinstance(died, RankDiedError) and "rank 2 died by SIGKILL" in str(died)
-    # Both were ended here, one of them after the other had ended by itself.
-    died = told_by(None, None, loss=RankLoss(2, ""), killed={1}, codes=(-9, 1))(CLOSED)
+    # Both were killed by the monitor, one of them after the other had ended.
+    died = cause_of(None, None, loss=RankLoss(2, ""), killed={1}, codes=(-9, 1))(CLOSED)
     assert "rank 2 died with code 1" in str(died)
-    hangs = told_by("", "", loss=RankLoss(1, "rank 1 did nothing for 45 s: it hangs"))(CLOSED)
+    hangs = cause_of("", "", loss=RankLoss(1, "rank 1 did nothing for 45 s: it hangs"))(CLOSED)
     assert str(hangs) == "rank 1 did nothing for 45 s: it hangs; run again"
     late = RuntimeError("[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 45000ms")
-    assert "did not come to the others within 45 s: it hangs" in str(told_by("", late)(CLOSED))
+    assert "did not come to the others within 45 s: it hangs" in str(cause_of("", late)(CLOSED))
 
 
 def test_all_ranks_together_have_one_time_to_end():

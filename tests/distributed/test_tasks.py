@@ -12,7 +12,7 @@ def as_tuples(shares):
 
 
 def drawn(tasks, rank, batch):
-    """Rank draws a batch that has its place at once."""
+    """The rank samples a batch that gets its slot at once."""
     tasks.request_slot(rank, batch)
     assert [(r, b) for r, b, _ in tasks.granted_slots()] == [(rank, batch)]
     tasks.fill(batch, f"batch {batch}")
@@ -23,11 +23,11 @@ def test_samplers_receive_batches_in_order_of_their_requests():
     assert [tasks.next_batch() for _ in range(5)] == [0, 1, 2, None, None]
 
 
-def test_a_batch_has_its_place_once_the_one_before_has_left_it():
+def test_batch_gets_its_slot_after_the_previous_one_left():
     tasks = TaskQueue(6, 2, samplers=[1, 2], trainers=[0])
     for batch, rank in ((3, 1), (1, 2)):
         tasks.request_slot(rank, batch)
-    assert tasks.granted_slots() == [(2, 1, 1)]  # 3 wants the same place, and comes after it
+    assert tasks.granted_slots() == [(2, 1, 1)]  # 3 needs the same slot afterwards
     tasks.fill(1, "b1")
     tasks.request_slot(2, 0)
     assert tasks.granted_slots() == [(2, 0, 0)]
@@ -37,7 +37,7 @@ def test_a_batch_has_its_place_once_the_one_before_has_left_it():
     assert tasks.granted_slots() == [(1, 3, 1)]
 
 
-def test_a_later_batch_never_takes_the_place_of_one_that_is_still_drawn():
+def test_slot_is_reserved_for_a_batch_being_sampled():
     tasks = TaskQueue(2, 1, samplers=[1, 2], trainers=[0])
     tasks.request_slot(2, 1)
     assert tasks.granted_slots() == []
@@ -50,7 +50,7 @@ def test_a_later_batch_never_takes_the_place_of_one_that_is_still_drawn():
 def test_a_step_has_one_batch_for_each_requesting_trainer():
     tasks = TaskQueue(5, 8, samplers=[2], trainers=[0, 1])
     tasks.request_share(1, 0.0)
-    assert tasks.assigned_shares(0.0) == []  # nothing is drawn
+    assert tasks.assigned_shares(0.0) == []  # nothing is sampled
     for batch in range(5):
         drawn(tasks, 2, batch)
     assert as_tuples(tasks.assigned_shares(0.0)) == [(1, (0, (0, 1), 0))]
@@ -61,7 +61,7 @@ def test_a_step_has_one_batch_for_each_requesting_trainer():
     tasks.request_share(0, 0.0)
     tasks.request_share(0, 0.0)
     tasks.request_share(1, 0.0)
-    # The last step has one batch: who asks last takes part without.
+    # The last step has one batch: the last requesting trainer takes part without a batch.
     assert as_tuples(tasks.assigned_shares(0.0)) == [
         (0, (1, (0, 1), 3)), (0, (2, (0, 1), 4)), (1, (2, (0, 1), None)),
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_a_step_has_one_batch_for_each_requesting_trainer():
     assert [list(s.batches) for s in tasks.steps] == [[0, 1], [2, 3], [4]]
 
 
-def test_a_batch_that_is_late_is_passed_by_one_of_its_step_alone():
+def test_late_batch_is_overtaken_within_its_step_only():
     tasks = TaskQueue(4, 4, samplers=[2, 3], trainers=[0, 1])
     drawn(tasks, 3, 1)
     drawn(tasks, 3, 2)
@@ -83,7 +83,7 @@ def test_a_batch_that_is_late_is_passed_by_one_of_its_step_alone():
 
 
 def standing_by(batches, pace=None):
-    """One trainer, and one sampler that has drawn all and wants to train."""
+    """One trainer, and one sampler that has finished sampling and can train."""
     tasks = TaskQueue(batches, 16, samplers=[1], trainers=[0], standby=True, pace=pace)
     for batch in range(batches):
         drawn(tasks, 1, batch)
@@ -91,16 +91,16 @@ def standing_by(batches, pace=None):
     return tasks
 
 
-def test_a_sampler_that_stands_by_joins_where_there_is_profit():
+def test_standby_sampler_joins_if_there_is_profit():
     tasks = standing_by(4)
-    assert tasks.assigned_shares(0.0) == []  # who trains forms steps
+    assert tasks.assigned_shares(0.0) == []  # trainers form steps
     tasks.request_share(0, 0.0)
     assert as_tuples(tasks.assigned_shares(0.0)) == [(0, (0, (0, 1), 0)), (1, (0, (0, 1), 1))]
     assert tasks.steps[0].joins and tasks.switched == 1
     tasks.request_share(0, 1.0)
     tasks.request_share(1, 3.0)
     assert tasks.pace.times() == (1.0, 3.0)
-    # Two batches are left: 2 * 1 / 1 - 3 is a loss, so the trainer goes on alone.
+    # Two batches are left: 2 * 1 / 1 - 3 is a loss, so the trainer continues alone.
     assert as_tuples(tasks.assigned_shares(3.0)) == [(0, (1, (0,), 2))]
     tasks.request_share(0, 4.0)
     assert as_tuples(tasks.assigned_shares(4.0)) == [(0, (2, (0,), 3)), (1, "over")]
@@ -114,7 +114,7 @@ def test_a_standby_trainer_as_fast_as_the_other_stays_and_joins_once():
     tasks.request_share(0, 0.0)
     tasks.assigned_shares(0.0)
     tasks.request_share(0, 1.0)
-    # The sampler is still at its step, and is of the next one, too.
+    # The sampler is still in its step, and also takes part in the next one.
     assert as_tuples(tasks.assigned_shares(1.0)) == [(0, (1, (0, 1), 2))]
     tasks.request_share(1, 1.0)
     assert as_tuples(tasks.assigned_shares(1.0)) == [(1, (1, (0, 1), 3))]
@@ -132,7 +132,7 @@ def test_no_rank_stands_by_for_a_single_batch_or_without_the_option():
     assert as_tuples(plain.assigned_shares(0.0)) == [(0, (0, (0,), 0))]
 
 
-def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
+def test_measured_speeds_are_kept_across_epochs():
     pace = TrainingPace()
     assert pace.times() == (1.0, 1.0)
     pace.note(False, 2.0)

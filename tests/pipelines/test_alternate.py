@@ -1,4 +1,4 @@
-"""The alternating schedule: whose turn it is, spans, what waits and how much, and short memory."""
+"""The alternating schedule: phases, spans, stored batches, and lack of memory."""
 
 import itertools
 
@@ -54,13 +54,13 @@ def order_of(system, epoch=0):
 
 
 def turn(batches):
-    """Of sampling; then each is taken out, loaded and trained on."""
+    """Expected phases: sampling; then each batch is read back, loaded and trained on."""
     sampled = [("sample", n) for n in batches]
     return sampled + [(p, n) for n in batches for p in ("sample", "memory_io", "compute")]
 
 
 @pytest.mark.parametrize("batches,turns", [(0, [10]), (10, [10]), (99, [10]), (4, [4, 4, 2])])
-def test_all_of_a_turn_is_sampled_before_any_is_trained_on(batches, turns, small_graph):
+def test_all_batches_of_a_turn_are_sampled_before_training(batches, turns, small_graph):
     system = make(small_graph, settings=alternate(batches), **SMALL)
     right, begin = [], 0
     for count in turns:
@@ -70,7 +70,7 @@ def test_all_of_a_turn_is_sampled_before_any_is_trained_on(batches, turns, small
 
 
 @pytest.mark.parametrize("batches,turns", [(0, [10]), (4, [4, 4, 2])])
-def test_rows_are_fetched_ahead_within_a_turn_on_lanes_of_their_own(batches, turns, small_graph):
+def test_rows_are_fetched_ahead_within_a_turn_on_their_own_streams(batches, turns, small_graph):
     settings = alternate(batches, **{"schedule.depth": 1})
     system = make(small_graph, settings=settings, **SMALL)
     timeline = Timeline.on("cpu")
@@ -95,18 +95,18 @@ def test_rows_are_fetched_ahead_within_a_turn_on_lanes_of_their_own(batches, tur
     assert system.job.max_in_flight == 2
 
 
-def test_a_turn_has_whole_windows(small_graph):
+def test_turn_has_complete_windows(small_graph):
     window = {"features": "window", "features.window": 3}
     system = make(small_graph, settings=alternate(4, **window), **SMALL)
     phases = [phase for phase, _ in order_of(system)]
-    # Six are drawn and stored, taken out by threes, which one more span of memory IO arranges.
+    # Six are sampled and stored, and read back in threes, ordered by an additional memory IO span.
     three = ["sample"] * 3 + ["memory_io"] + ["memory_io", "compute"] * 3
     one = ["sample", "memory_io", "memory_io", "compute"]
     assert phases == ["sample"] * 6 + three * 2 + ["sample"] * 4 + three + one
 
 
-def test_bytes_that_wait_are_those_of_the_samples(small_graph):
-    """A batch's nodes are one array, of which the inner blocks have the beginning."""
+def test_stored_bytes_are_those_of_the_samples(small_graph):
+    """A batch's nodes are one array; inner blocks use its beginning."""
     nodes = torch.arange(100)
     blocks = [
         Block(torch.zeros(41, dtype=torch.int32), torch.zeros(300, dtype=torch.int32), nodes, 40),
@@ -115,14 +115,14 @@ def test_bytes_that_wait_are_those_of_the_samples(small_graph):
     batch = MiniBatch(torch.arange(8), blocks, 350)
     waiting = StoredSamples(job_on("cpu", small_graph), True)
     waiting.put(batch)
-    # seeds, offsets, columns and nodes, offsets, columns: each from a multiple of 256 bytes on
+    # seeds, offsets, columns and nodes, offsets, columns: each aligned to 256 bytes
     assert waiting.bytes == 256 + 256 + 1280 + 1024 + 256 + 256
-    assert waiting.sample(batch.seeds, 0, 0) is batch  # on a CPU it is where it is wanted
+    assert waiting.sample(batch.seeds, 0, 0) is batch  # on a CPU it needs no copy
 
 
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("pick", ["floyd", "random_walk"])
-def test_a_sample_that_is_moved_comes_back_as_it_was(pick, frontier, small_graph, monkeypatch):
+def test_moved_sample_is_restored(pick, frontier, small_graph, monkeypatch):
     """Each sample is one allocation, as for a GPU; its ids are copied out of it."""
     settings = {"sampler.pick": pick, "sampler.frontier": frontier}
     system = make(small_graph, settings=settings, until="sample", **SMALL)
@@ -151,7 +151,7 @@ def test_a_sample_that_is_moved_comes_back_as_it_was(pick, frontier, small_graph
 
 
 @pytest.mark.parametrize("batches", [0, 3])
-def test_stored_bytes_are_counted_all_and_at_a_time(batches, small_graph, one_thread):
+def test_stored_bytes_are_counted_in_total_and_at_most(batches, small_graph, one_thread):
     system = make(small_graph, settings=alternate(batches), **SMALL)
     sizes = []
     seeds = system.order.batches(0, "cpu")
@@ -165,7 +165,7 @@ def test_stored_bytes_are_counted_all_and_at_a_time(batches, small_graph, one_th
     assert counts["schedule", "stored_most_bytes", "host"] == max(of_turns)
 
 
-def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkeypatch):
+def test_samples_that_do_not_fit_are_refused_at_the_first_one(small_graph, monkeypatch):
     system = make(small_graph, settings=alternate(), **SMALL)
     drawn = []
     right = system.stages.sampler.sample
@@ -176,20 +176,20 @@ def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkey
         timed(system, 0)
     assert len(drawn) == 1
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 1 << 30)
-    assert run(system).ok  # what has failed leaves nothing behind
+    assert run(system).ok  # a failure leaves no samples
     system.run_unmeasured(5, 4)
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 9000)
     assert run(system).ok  # as many were known to fit
     few = make(small_graph, settings=alternate(), **SMALL)
     few.run_unmeasured(5, 2)
-    with pytest.raises(HostMemoryError, match=words):  # two fit, of ten nothing was known
+    with pytest.raises(HostMemoryError, match=words):  # two fit; ten were never checked
         timed(few, 0)
     short = make(small_graph, settings=alternate(1), **SMALL)
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 0)
     assert run(short).ok  # a turn of one has no more samples to store
 
 
-def test_on_a_gpu_the_other_memory_is_offered(small_graph, monkeypatch):
+def test_error_on_a_gpu_suggests_the_other_memory(small_graph, monkeypatch):
     for on_host, error, other in ((True, HostMemoryError, "gpu"), (False, GpuMemoryError, "host")):
         schedule = AlternatingPhases(job_on("cuda:0", small_graph), 0, on_host)
         monkeypatch.setattr(schedule, "_free_bytes", lambda: 99)
@@ -198,21 +198,21 @@ def test_on_a_gpu_the_other_memory_is_offered(small_graph, monkeypatch):
         schedule._check_memory(99, 1)
 
 
-def test_where_samples_wait():
+def test_memory_of_stored_samples():
     assert Alternate().resolved("cpu").stored == Alternate().resolved("cuda").stored == "host"
     assert Alternate(stored="gpu").resolved("cuda").stored == "gpu"
     with pytest.raises(UnsupportedError, match=r"schedule\.stored=gpu needs a GPU"):
         Alternate(stored="gpu").resolved("cpu")
 
 
-def test_where_only_samples_are_drawn_it_is_serial(small_graph):
+def test_sampling_only_epoch_is_serial(small_graph):
     system = make(small_graph, settings=alternate(), until="sample", **SMALL)
     assert isinstance(system.schedule, SerialSchedule)
     assert run(system).ok
 
 
 @pytest.mark.parametrize("name", ["dgl", "pyg", "pyg-native"])
-def test_batches_of_others_are_not_stored(name):
+def test_batches_of_foreign_samplers_are_refused(name):
     named = find("baseline")
     resolved = named.resolved(alternate(sampler=name), "cpu", Until.COMPUTE)
     assert f"stores batches of gnnbench's own blocks, and sampler '{name}'" in resolved.unsupported

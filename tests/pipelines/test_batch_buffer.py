@@ -1,4 +1,4 @@
-"""Buffers that two processes share: what lies where, and what is left of what was replaced."""
+"""Batch buffers that two processes share: layout, growth and cleanup."""
 
 import pickle
 from pathlib import Path
@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 def batch_of(nodes, number=4):
-    """Two hops from the seeds 7 and 9; the nodes of the outer block are the inner one's first."""
+    """Two hops from seeds 7 and 9; the outer block's nodes are a prefix of the inner block's."""
     return MiniBatch(
         torch.tensor([7, 9]),
         [
@@ -52,14 +52,14 @@ def rows():
 
 @pytest.fixture
 def out():
-    """The buffer of a producer, which frees its memory by its exit; this process goes on."""
+    """A producer's buffer; its memory is freed at exit, while this process continues."""
     buffer = ProducerBuffer(1, CPU)
     yield buffer
     for memory in (buffer._memory, *buffer._replaced):
         memory.close()
 
 
-def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes, rows):
+def test_layout_of_the_tensors_of_a_batch(out, nodes, rows):
     word = out.write(batch_of(nodes), rows)
     described, int32 = word.batch, torch.int32
     assert described.seeds == TensorSlice(0, torch.int64, (2,))
@@ -88,7 +88,7 @@ def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes
     assert out.written == 2304 + 3 * ALIGN  # of rows of 528 bytes
 
 
-def test_a_batch_comes_out_as_it_went_in(out, nodes, rows):
+def test_batch_round_trip(out, nodes, rows):
     sent = batch_of(nodes)
     word = pickle.loads(pickle.dumps(out.write(sent, rows)))
     buffer = ConsumerBuffer(CPU)
@@ -105,8 +105,8 @@ def test_a_batch_comes_out_as_it_went_in(out, nodes, rows):
     assert [(h[0].tolist(), h[1]) for h in batch.sizes().hops] == [([7, 9], 1), ([1], 1)]
 
 
-def test_ids_outlive_the_buffer_and_rows_lie_in_it(out, nodes, rows):
-    """The audit keeps the ids of every batch; rows are as good as the next writing."""
+def test_ids_are_copied_and_rows_are_views_of_the_buffer(out, nodes, rows):
+    """The audit keeps ids of every batch; rows are valid until the next write."""
     buffer = ConsumerBuffer(CPU)
     word = out.write(batch_of(nodes), rows)
     buffer.open(word)
@@ -120,7 +120,7 @@ def test_ids_outlive_the_buffer_and_rows_lie_in_it(out, nodes, rows):
     assert batch.blocks[1].src_nodes.data_ptr() == batch.blocks[0].src_nodes.data_ptr()
 
 
-def test_a_larger_batch_gets_larger_memory_and_the_old_is_given_back(out, nodes, rows):
+def test_larger_batch_replaces_the_memory(out, nodes, rows):
     buffer = ConsumerBuffer(CPU)
     first = out.write(batch_of(nodes), rows)
     buffer.open(first)
@@ -128,14 +128,14 @@ def test_a_larger_batch_gets_larger_memory_and_the_old_is_given_back(out, nodes,
     wide = torch.rand(4, 9000)
     word = out.write(batch_of(nodes), wide)
     assert out.grown == 2 and word.size >= (2304 + wide.numel() * 4) * 5 // 4
-    assert Path(first.address).exists()  # the consumer may not have heard of it
+    assert Path(first.address).exists()  # the consumer may not know of it yet
     buffer.open(word)
     assert torch.equal(buffer.batch(word)[1], wide)
     out.done(buffer.done(1))
     assert not Path(first.address).exists() and Path(word.address).exists()
 
 
-def test_no_rows_and_no_edges(out):
+def test_batch_without_rows_and_edges(out):
     none = torch.empty(0, dtype=torch.int32)
     empty = MiniBatch(none, [Block(torch.zeros(1, dtype=torch.int32), none, none, 0)], 0)
     word = out.write(empty, torch.empty(0, 8))

@@ -27,20 +27,20 @@ LAST = batch(10, 12, 13)
 
 
 def test_the_papers_window(small_graph):
-    """It begins with the batch drawn first, whatever came before."""
+    """It starts with the first sampled batch, whatever preceded it."""
     made = order(small_graph)
     assert made.arrange(WINDOW, None) == [0, 2, 1]
     assert made.arrange(WINDOW, LAST) == [0, 2, 1]
     assert made.arrange(WINDOW[:1], LAST) == [0]
 
 
-def test_carried_over(small_graph):
+def test_carried_start_follows_the_last_batch_of_the_previous_window(small_graph):
     made = order(small_graph, start="carried")
     assert made.arrange(WINDOW, None) == [0, 2, 1]
     assert made.arrange(WINDOW, LAST) == [1, 0, 2]
 
 
-def test_what_was_moved_is_counted(small_graph):
+def test_moved_batches_are_counted(small_graph):
     counts = Counts()
     made = Greedy().build(Job(Cell("e", "s", "small", "gcn"), small_graph, counts))
     made.arrange(WINDOW, None)

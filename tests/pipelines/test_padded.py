@@ -57,10 +57,10 @@ def test_a_shape_is_every_layer_s_rows_and_edges():
     assert shape.union(PaddedShape((1, 9, 1), (7, 0))) == PaddedShape((4, 9, 1), (7, 1))
 
 
-def test_room_follows_the_spread_of_full_batches():
-    """An epoch's last batch, of fewer seeds, does not count; of few batches the room is fixed."""
+def test_padding_follows_the_spread_of_full_batches():
+    """The last, smaller batch of an epoch is ignored; with few batches, the padding is fixed."""
     seen = [PaddedShape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
-    # Of 349 edges 300 at least are a batch's: the others make 4 rows of 15, as a batch's are.
+    # At least 300 of 349 edges belong to a batch; the others make 4 padded rows of 15 edges.
     assert PaddedShape.for_batches_like(seen) == PaddedShape(
         (104 + 1 + 12, 20 + 4, 5), (312 + 1 + 36, 10)
     )
@@ -72,8 +72,8 @@ def test_room_follows_the_spread_of_full_batches():
     assert PaddedShape.for_batches_like(weighted).weighted
 
 
-def test_sources_are_as_many_as_destinations_at_least():
-    """Where the input layer has nearly all nodes, and so differs less than the next one."""
+def test_shape_has_at_least_as_many_sources_as_destinations():
+    """With nearly all nodes in the input layer, its size varies less than that of the next."""
     seen = [PaddedShape((200, n, 4), (600, 9)) for n in (170, 180, 190, 195)]
     room = PaddedShape.for_batches_like(seen).nodes
     assert room == (271, 271, 5)
@@ -83,13 +83,13 @@ def test_sources_are_as_many_as_destinations_at_least():
     "shape,fits",
     [
         (PaddedShape((5, 3), (3,)), True),
-        (PaddedShape((4, 3), (3,)), False),  # no padded row to have padded edges
+        (PaddedShape((4, 3), (3,)), False),  # no padded row for padded edges
         (PaddedShape((5, 2), (3,)), False),
         (PaddedShape((5, 3), (2,)), False),
         (PaddedShape((5, 3), (3,), True), False),
     ],
 )
-def test_a_batch_fits_if_it_leaves_a_row_of_every_layer(shape, fits):
+def test_batch_fits_if_it_leaves_a_padded_row_in_every_layer(shape, fits):
     assert shape.fits(PaddedShape((4, 2), (3,))) is fits
 
 
@@ -107,7 +107,7 @@ def test_a_batch_is_written_at_fixed_addresses_with_padding_after_it():
     assert written.weights is None and written.transposed is None
     assert memory.labels.tolist() == [7, -1, -1, -1]
     assert written_rows.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
-    # A smaller batch keeps the rest of the one before; another address would break a graph.
+    # A smaller batch keeps the rest of the previous one; another address would break a CUDA graph.
     smaller_rows = memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
     (again,) = memory.blocks()
     assert again.indptr.tolist() == [0, 1, 4, 7, 8]
@@ -130,7 +130,7 @@ def test_rows_in_a_buffer_of_the_store_are_not_copied():
         home = memory.write([SMALL], buffer[:4], labels)
         assert home.data_ptr() == buffer.data_ptr() and home.shape == (6, 2)
     assert memory._own_buffer is None
-    # Elsewhere, and within a buffer but not at its beginning: copied.
+    # Rows outside of a buffer, or not at its beginning, are copied.
     for rows in (torch.ones(4, 2), buffers[3][:4], buffers[0][1:5]):
         home = memory.write([SMALL], rows, labels)
         assert home.data_ptr() == memory._own_buffer.data_ptr()
@@ -194,7 +194,7 @@ def gradients(system, blocks, rows, labels):
     ],
 )
 def test_gradients_are_those_without_padding(model, aggregate, small_graph):
-    """Also after a larger batch, whose rows and ids remain; random walks weigh by visits."""
+    """Also after a larger batch, whose rows and ids remain; random walks have visit counts."""
     settings = {"aggregate": aggregate}
     if model == "pinsage" and aggregate != "gnnadvisor":
         settings["sampler.pick"] = "random_walk"
@@ -233,7 +233,7 @@ EQUAL = [
 
 @pytest.mark.parametrize("model,schedule,sampler", EQUAL)
 def test_losses_are_those_of_eager_steps(model, schedule, sampler, small_graph):
-    """Up to the order in which products add up rows; everything else is bit for bit the same."""
+    """Equal except for the order of sums in matrix products."""
     results = []
     for step in ("eager", "padded"):
         settings = {"sampler": sampler, "schedule": schedule, "schedule.step": step}
@@ -288,7 +288,7 @@ def take_counts(counts):
 
 
 def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
-    moments = iter(range(100))  # every look at the clock a second later
+    moments = iter(range(100))  # each clock reading is 1 s later
     monkeypatch.setattr(padded, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
     learner = Learner()
     step, counts = steps(learner)
@@ -304,7 +304,7 @@ def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
         "padded_rows": 58 * 3 - (50 + 56 + 5), "padded_edges": 91 * 3 - 171,
         "row_padding": (58 * 3 - 111) / 111, "edge_padding": (91 * 3 - 171) / 171,
     }  # fmt: skip
-    step.step(batch_of(55, 9), torch.ones(55, 3))  # edges keep the room that they had
+    step.step(batch_of(55, 9), torch.ones(55, 3))  # edges keep their padding
     step.step(batch_of(5, 92), torch.ones(5, 3))
     step.step(batch_of(48, 80), torch.ones(48, 3))
     second = PaddedShape((62, 3), (91,))
@@ -325,7 +325,7 @@ def test_without_batches_to_prepare_the_first_makes_the_shape():
     assert learner.shapes == [PaddedShape((10, 3), (3,))] and take_counts(counts)["recaptures"] == 1
 
 
-def test_epochs_learn_the_same_without_room(small_graph, monkeypatch):
+def test_epochs_without_padding_have_equal_losses(small_graph, monkeypatch):
     right = run(make(small_graph, model="graphsage")).loss
     monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
@@ -380,18 +380,18 @@ def test_the_time_to_find_the_shape_is_a_setup_count(small_graph):
         ({"schedule.step": "graph", "aggregate": "gnnadvisor"}, "cuda", "'gnnadvisor' may wait"),
     ],
 )
-def test_impossible_steps_are_refused_when_they_are_planned(settings, device, words):
+def test_unsupported_steps_are_refused_in_the_plan(settings, device, words):
     refused = find("baseline").resolved(settings, device, Until.COMPUTE).unsupported
     assert words in refused
 
 
 @pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
-def test_a_graph_can_capture_our_aggregations(aggregate):
+def test_native_aggregations_can_be_captured(aggregate):
     settings = {"schedule.step": "graph", "aggregate": aggregate}
     assert not find("baseline").resolved(settings, "cuda", Until.COMPUTE).unsupported
 
 
-def test_eager_steps_leave_recipes_as_they_were():
+def test_eager_steps_do_not_change_recipes():
     assert Serial().plain() == {"name": "serial"} and "step" not in Prefetch().plain()
     assert Serial(step="padded").plain() == {"name": "serial", "step": "padded"}
     assert Serial(step="graph").resolved("cuda").step == "graph"

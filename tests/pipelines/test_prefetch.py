@@ -53,7 +53,7 @@ class FunctionSampler(SamplerStage):
 
 
 class AsyncSampler(FunctionSampler):
-    """Draws a batch when it is submitted; records the batches that are fetched."""
+    """Samples a batch when it is submitted; records the batches that are fetched."""
 
     submits_async = True
 
@@ -182,13 +182,13 @@ def test_no_batches(until):
 @pytest.mark.parametrize("order,window", WINDOWS)
 @pytest.mark.parametrize("depth", [1, 3])
 def test_phases_run_as_far_ahead_as_the_depth_allows(depth, order, window):
-    """Each phase of the first batch waits until the others can get no further without it."""
+    """Each phase of the first batch waits until the other phases cannot continue without it."""
     recorded, count = RecordedStages(order, window), 40
     ahead = recorded.stages.window
     reached = {"load": depth + 1, "sample": depth + 1 + ahead + depth}
 
     def settled(name):
-        """Wait for that many calls; the number of calls a while later."""
+        """Wait for that many calls; return the number of calls a while later."""
         limit = time.monotonic() + 30
         while len(recorded.of(name)) < reached[name]:
             assert time.monotonic() < limit, recorded.calls
@@ -245,7 +245,7 @@ def test_an_error_of_the_order_is_raised_unchanged():
     assert_no_thread_is_left()
 
 
-# Rows bit for bit when they are used, whichever stage is late.
+# Rows are compared bit for bit when they are used, with delays in each stage.
 
 TABLE = torch.randint(
     0, 256, (NODES, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
@@ -344,7 +344,7 @@ def test_a_buffer_reused_too_early_is_detected(depth, one_thread):
         return rows
 
     def late(batch, rows):
-        """Trains once all is loaded that may be."""
+        """Trains only after all batches that may be loaded are loaded."""
         with changed:
             assert changed.wait_for(lambda: len(loaded) >= min(batch.number + depth + 1, count), 30)
         step(batch, rows)

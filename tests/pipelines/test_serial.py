@@ -1,4 +1,4 @@
-"""The serial schedule: order of calls, spans, and what is kept."""
+"""The serial schedule: order of calls, spans, and records."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ from gnnbench.pipelines.serial import SerialSchedule
 
 
 def run(seeds, until):
-    """An epoch of stages that only note when they are called; its calls and its spans."""
+    """Run an epoch of stages that record their calls; return calls and spans."""
     calls = []
 
     def note(name, answer):
@@ -42,7 +42,7 @@ def run(seeds, until):
 SEEDS = [torch.tensor([3]), torch.tensor([5])]
 
 
-def test_batches_go_one_after_the_other():
+def test_batches_run_one_after_the_other():
     calls, timeline = run(SEEDS, Until.COMPUTE)
     assert calls == [
         ("sample", SEEDS[0], 6, 0), ("load", "batch 0"), ("step", "batch 0", "rows of batch 0"),

@@ -48,7 +48,7 @@ def test_the_first_error_ends_all_parts_and_is_raised(guilty, kind):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_python_changes_threads_sooner_meanwhile(fails):
+def test_switch_interval_is_shorter_while_parts_run(fails):
     before, progress, intervals = sys.getswitchinterval(), Progress(), []
 
     def own():
@@ -62,7 +62,7 @@ def test_python_changes_threads_sooner_meanwhile(fails):
 
 
 def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):
-    """One more is raised by the join itself, of which the first error stands."""
+    """Another interrupt is raised by the join; the first error is kept."""
     progress, first, ends = Progress(), ValueError("first"), threading.Event()
     join, raised = threading.Thread.join, []
 
@@ -100,7 +100,7 @@ def test_threads_that_cannot_start_end_those_that_did(monkeypatch):
     assert_no_thread_is_left()
 
 
-def test_a_thread_has_as_many_for_its_work_as_the_caller():
+def test_threads_inherit_the_number_of_torch_threads():
     before, counts = torch.get_num_threads(), []
     torch.set_num_threads(1 if before > 1 else 2)
     try:
