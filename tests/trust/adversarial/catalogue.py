@@ -154,7 +154,28 @@ PRECISION = [
         passes="torch's settings of precision are not read after the gate",
     ),
 ]  # fmt: skip
+OUTSIDE = [
+    Attack(
+        "outside:FORESIGHT", "memory_io",
+        passes="whether a store is an oracle is what its plug-in answers, each time anew",
+    ),
+    Attack("outside:OwnLoop", "sample", "when every batch was checked|unverified"),
+    Attack(
+        "outside:VerifiedLoop",
+        passes="whether a system is a recipe, and of which stages, is what the plan's helper and"
+        " the worker say, in which plug-ins are imported",
+    ),
+    Attack("outside:FORGED_JOURNAL"),
+    Attack("outside:SLOW_BASELINE"),
+    Attack("outside:VARIABLES"),
+    Attack("outside:EDITS_SAMPLES"),
+    Attack(
+        "outside:READS_SAMPLES", always=False,
+        passes="the epoch's number is in a file before the second side has run",
+    ),
+]  # fmt: skip
 ATTACKS = [
+    *OUTSIDE,
     *LAZY, *CLAIMS, *ORDER, *OTHER_WORKER, *THREADS, *PATCHES, *PRECISION,
 ]  # fmt: skip
 FEATURES = "gathered feature rows differ|rows must be"

@@ -1,6 +1,7 @@
 """No system that does less work is reported as correct and faster."""
 
 import re
+import sys
 
 import pytest
 from adversarial.catalogue import ATTACKS, HONEST, ON_GPU
@@ -31,6 +32,7 @@ def assert_reported(attack, out, device=""):
     outcome = run_systems(systems, out, systems[0], options=attack.settings, device=device)
     (row,) = [row for row in outcome.rows if row["system"] == attack.name]
     print("ROW", attack.name, row["status"], row["reason"], row["doubtful"], row["ratio"])
+    assert f"adversarial.{attack.where.partition(':')[0]}" not in sys.modules, "the runner's"
     said = attack.reported(row)
     assert said, f"{attack.name} is {row['ratio']:.2f} times as fast, and nothing is wrong"
     assert re.search(attack.caught, said), said
