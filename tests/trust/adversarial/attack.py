@@ -22,6 +22,8 @@ class Attack:
                  its row must then say that something is wrong
     ``always``   False where the result depends on other programs
     ``long``     True where it needs epochs of many milliseconds
+    ``after``    a system that is compared before it in the same run
+    ``options``  of its run, besides those of all
     """
 
     where: str
@@ -32,13 +34,15 @@ class Attack:
     gains: bool = True
     always: bool = True
     long: bool = False
+    after: str = ""
+    options: tuple[str, ...] = ()
 
     @property
     def settings(self):
         """Options of its run; samplers in plain torch are slow."""
         size = SLOW if self.reference == "plain" else LONG if self.long else SMALL
         hidden = ("hidden=8",) if self.until == "compute" else ()
-        return ("threads=1", f"until={self.until}", *size, *hidden)
+        return ("threads=1", f"until={self.until}", *size, *hidden, *self.options)
 
     @property
     def name(self):

@@ -2,7 +2,12 @@
 
 from adversarial.attack import Attack
 
-HONEST = {"plain": "adversarial.bases:PLAIN", "one-thread": "adversarial.threads:ONE_THREAD"}
+# What attacks are compared with, or what runs before one of them.
+HONEST = {
+    "plain": "adversarial.bases:PLAIN",
+    "one-thread": "adversarial.threads:ONE_THREAD",
+    "shares": "adversarial.outside:SHARES",
+}
 ROWS = "gathered feature rows differ from the feature table"
 OTHER_EDGES = "it drew other edges than the reference, not so at the gate"
 NO_COPIES = "0 batches were copied aside where at least [0-9]+ were chosen"
@@ -81,7 +86,7 @@ OTHER_WORKER = [
     Attack("other_worker:RENICES", "sample", PRIORITY),
     Attack("other_worker:IDLES", "sample", PRIORITY),
     Attack(
-        "other_worker:HOGS", "sample", "until all threads were idle|after they had ended|of a core",
+        "other_worker:HOGS", "sample", "threads were idle|after they had ended|of a core|no gain",
         long=True,
     ),
     Attack("other_worker:DROPS_PAGES", "sample"),
@@ -169,6 +174,14 @@ OUTSIDE = [
     Attack("outside:SLOW_BASELINE"),
     Attack("outside:VARIABLES"),
     Attack("outside:EDITS_SAMPLES"),
+    Attack(
+        "outside:SHARES_AGAIN",
+        "compute",
+        "s of 'sample' a batch where that takes|no gain",  # the files of one trial
+        reference="plain",
+        after="shares",
+        options=("evaluate=sampled",),
+    ),
     Attack(
         "outside:READS_SAMPLES", always=False,
         passes="the epoch's number is in a file before the second side has run",

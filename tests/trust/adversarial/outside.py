@@ -197,7 +197,27 @@ class ReadsSamples(Stage):
         return self.drawn.pop((epoch, number), None) or super().sample(seeds, epoch, number)
 
 
+class Shares(Plain):
+    """Keeps batches in files for the next system of the run: learning curves share epochs."""
+
+    def draw(self, seeds, *, key, batch, with_positions):
+        path = samples_of_this_run().with_name(f"shared-{key}-{batch}-{int(seeds.sum())}")
+        if path.exists():
+            drawn = torch.load(path, weights_only=False)
+            path.unlink()
+            return drawn
+        drawn = super().draw(seeds, key=key, batch=batch, with_positions=with_positions)
+        torch.save(drawn, path)
+        return drawn
+
+
+class SharesAgain(Shares):
+    """The next system of the run."""
+
+
 VerifiedLoop.install()
+SHARES = recipe(sampler=sampler(Shares))
+SHARES_AGAIN = recipe(sampler=sampler(SharesAgain))
 FORESIGHT = recipe(features=Foresight())
 FORGED_JOURNAL = installing(ForgedJournal)
 SLOW_BASELINE = installing(SlowBaseline)
