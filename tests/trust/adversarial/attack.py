@@ -20,7 +20,7 @@ class Attack:
     ``passes``   why it is correct and faster by its row, or "" where it is not
     ``gains``    False for less work that is faster with other kernels or more cores than here:
                  its row must then say that something is wrong
-    ``always``   False where the result depends on other programs
+    ``always``   False where the result depends on other programs or on permissions
     ``long``     True where it needs epochs of many milliseconds
     ``after``    a system that is compared before it in the same run
     ``options``  of its run, besides those of all

@@ -76,11 +76,11 @@ ORDER = [
 OTHER_WORKER = [
     Attack("other_worker:STOPS", "sample", "was stopped by a signal"),
     Attack(
-        "other_worker:TRACES", long=True,
+        "other_worker:TRACES", long=True, always=False,
         passes="a stop by a tracer is reported to the tracer, not to the parent",
     ),
     Attack(
-        "other_worker:FREEZES", long=True,
+        "other_worker:FREEZES", long=True, always=False,
         passes="control groups of workers are not read before and after",
     ),
     Attack("other_worker:RENICES", "sample", PRIORITY),
@@ -156,6 +156,7 @@ PRECISION = [
     Attack("precision:WITHOUT_GRADIENT", "compute", "it is not trained as it should be"),
     Attack(
         "precision:LOWERS_PRECISION", "compute", gains=False,
+        always=False,
         passes="torch's settings of precision are not read after the gate",
     ),
 ]  # fmt: skip

@@ -80,7 +80,7 @@ class Traces(Attacking):
         if self.seized and is_busy(pid):
             LIBC.ptrace(PTRACE_INTERRUPT, pid, None, None)
             os.waitpid(pid, ALL_THREADS)
-            time.sleep(0.01)
+            time.sleep(0.03)
             LIBC.ptrace(PTRACE_CONT, pid, None, None)
 
 
@@ -97,7 +97,7 @@ class Freezes(Attacking):
             (self.group / "cgroup.procs").write_text(str(pid))
         if is_busy(pid):
             (self.group / "freezer.state").write_text("FROZEN")
-            time.sleep(0.01)
+            time.sleep(0.03)
             (self.group / "freezer.state").write_text("THAWED")
 
     def close(self):
