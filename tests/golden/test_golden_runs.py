@@ -1,9 +1,26 @@
-"""Journals of committed runs give the tables that they gave."""
+"""Journals of committed runs give the tables that they gave.
+
+The last digit of a number may differ: processors add and round in another order.
+"""
 
 from __future__ import annotations
 
+import math
+
 import golden_runs
 import pytest
+
+ROUNDING = 1e-13
+
+
+def are_equal(text: str | None, other: str | None) -> bool:
+    """Whether two values of a table are equal but for the rounding of their last digit."""
+    if text == other or text is None or other is None:
+        return text == other
+    try:
+        return math.isclose(float(text), float(other), rel_tol=ROUNDING)
+    except ValueError:
+        return False
 
 
 @pytest.mark.parametrize("run", golden_runs.names())
@@ -16,6 +33,8 @@ def test_tables_of_a_journal_are_the_golden_ones(run: str, tmp_path) -> None:
         assert len(rows) == len(pinned), name
         for place, (row, one) in enumerate(zip(rows, pinned, strict=True)):
             changed = {
-                k: (one.get(k), row.get(k)) for k in {**one, **row} if one.get(k) != row.get(k)
+                k: (one.get(k), row.get(k))
+                for k in {**one, **row}
+                if not are_equal(one.get(k), row.get(k))
             }
             assert not changed, f"{name}, row {place + 1}: {changed}"
