@@ -117,6 +117,7 @@ def _fork_worker(
     reader, writer = os.pipe()
     between = os.fork()
     if between == 0:
+        parent = os.getpid()
         worker = os.fork()
         if worker != 0:
             os.write(writer, str(worker).encode())
@@ -127,7 +128,7 @@ def _fork_worker(
         os.closerange(3, max(reader, writer, *streams) + 1)
         os.setsid()
         _set_mark(request["mark"])
-        _wait_for_adoption(harness)
+        _wait_for_adoption(parent, harness)
         run_worker({"parent": harness, "memory_limit_gib": request["memory_limit_gib"]}, inherited)
     os.close(writer)
     os.waitpid(between, 0)
@@ -145,10 +146,12 @@ def _set_mark(mark: str) -> None:
     os.environ[MARK] = mark
 
 
-def _wait_for_adoption(harness: int) -> None:
-    """Wait until the process in between has ended."""
-    while os.getppid() != harness:
+def _wait_for_adoption(between: int, harness: int) -> None:
+    """Wait until the process in between has ended; end if another process adopts this one."""
+    while (parent := os.getppid()) == between:
         os.sched_yield()
+    if parent != harness:  # it has ended, or does not adopt orphans
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -120,10 +120,18 @@ def test_a_template_that_has_opened_a_gpu_forks_no_worker(monkeypatch, tmp_path)
     assert template.has_opened_gpu()
 
 
-def test_a_missing_framework_fails_in_the_worker_and_not_in_the_template(tmp_path):
+@pytest.fixture
+def adopting():
+    stray_processes.adopt_orphans()
+    yield
+    stray_processes.adopt_orphans(False)
+
+
+def test_a_missing_framework_fails_in_the_worker_and_not_in_the_template(tmp_path, adopting):
     made = Template(HERE, "", 1, ("nowhere_at_all", "nowhere.at_all:call"))
     with (tmp_path / "log").open("ab") as log:
         forked = made.fork("1" * 16, 0.0, log)
+    assert psutil.Process(forked.pid).ppid() == os.getpid()
     forked.stdin.close()
     assert forked.wait(30.0) == 0 and forked.poll() == 0
     forked.stdout.close()
@@ -145,3 +153,14 @@ def test_a_wait_for_a_forked_worker_ends_in_time(worker):
         worker._process.wait(0.05)
     worker.kill()
     assert worker._process.wait() == -signal.SIGKILL
+
+
+def test_a_worker_that_the_harness_does_not_adopt_ends(tmp_path):
+    made = Template(HERE, "", 1, ())
+    with (tmp_path / "log").open("ab") as log:
+        forked = made.fork("1" * 16, 0.0, log)
+    assert forked.stdout.read() == b""  # its end of the pipe is closed
+    assert not psutil.pid_exists(forked.pid) or psutil.Process(forked.pid).status() == "zombie"
+    for stream in (forked.stdin, forked.stdout):
+        stream.close()
+    made.close()
