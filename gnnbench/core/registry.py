@@ -16,6 +16,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from gnnbench.core import names
@@ -26,75 +27,83 @@ SYSTEM, SAMPLER, FEATURES, ORDER, AGGREGATE, SCHEDULE = KINDS = (
 )  # fmt: skip
 GROUPS = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
 
-OURS: dict[str, dict[str, str]] = {
-    SYSTEM: {
-        "baseline": "gnnbench.systems.baseline:BASELINE",
-        "best": "gnnbench.systems.best:BEST",
-        "dgl": "gnnbench.systems.dgl:DGL",
-        "fastgl": "gnnbench.systems.fastgl:FASTGL",
-        "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
-        "gnnadvisor": "gnnbench.systems.gnnadvisor:GNNADVISOR",
-        "gnnlab": "gnnbench.systems.gnnlab:GNNLAB",
-        "graphbolt": "gnnbench.systems.graphbolt:GRAPHBOLT",
-        "pagraph": "gnnbench.systems.pagraph:PAGRAPH",
-        "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
-        "pyg": "gnnbench.systems.pyg:PYG",
-        "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
-        "tsota": "gnnbench.systems.tsota:TSOTA",
-        "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
-        "zero-copy": "gnnbench.systems.zero_copy:ZERO_COPY",
-    },
-    SAMPLER: {
-        "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
-        "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
-        "fused-map": "gnnbench.sampling.fused_map:FusedMap",
-        "fused-map-by-hop": "gnnbench.sampling.hop_by_hop:FusedMapByHop",
-        "fastsample": "gnnbench.sampling.fastsample:FastSample",
-        "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",
-        "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
-        "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
-        "dgl": "gnnbench.sampling.dgl:DglSampler",
-        "graphbolt": "gnnbench.sampling.graphbolt:BoltSampler",
-        "pyg": "gnnbench.sampling.pyg:PygSampler",
-        "pyg-native": "gnnbench.sampling.pyg:PygNativeSampler",
-        "wholegraph": "gnnbench.sampling.wholegraph:WholeGraphSampler",
-    },
-    FEATURES: {
-        "host": "gnnbench.features.spec:Host",
-        "uva": "gnnbench.features.spec:Uva",
-        "gpu": "gnnbench.features.spec:Gpu",
-        "cache": "gnnbench.features.spec:Cache",
-        "sharded": "gnnbench.features.sharded_spec:Sharded",
-        "match": "gnnbench.features.spec:Match",
-        "window": "gnnbench.features.spec:Window",
-        "dgl": "gnnbench.features.foreign_spec:DglGather",
-        "graphbolt": "gnnbench.features.foreign_spec:BoltGather",
-        "pyg": "gnnbench.features.foreign_spec:PygFilter",
-        "wholegraph": "gnnbench.features.foreign_spec:WholeGraphGather",
-    },
-    ORDER: {
-        "as-drawn": "gnnbench.pipelines.order:AsDrawn",
-        "greedy": "gnnbench.pipelines.greedy:Greedy",
-    },
-    AGGREGATE: {
-        "csr": "gnnbench.models.aggregation:Csr",
-        "dgl": "gnnbench.models.aggregation:DglLayers",
-        "gnnadvisor": "gnnbench.models.aggregation:GnnAdvisor",
-        "memory-aware": "gnnbench.models.aggregation:MemoryAware",
-        "pyg": "gnnbench.models.aggregation:PygLayers",
-        "scatter": "gnnbench.models.aggregation:Scatter",
-        "spmm": "gnnbench.models.aggregation:Spmm",
-        "tuned": "gnnbench.models.aggregation:Tuned",
-    },
-    SCHEDULE: {
-        "serial": "gnnbench.pipelines.serial:Serial",
-        "prefetch": "gnnbench.pipelines.prefetch:Prefetch",
-        "alternate": "gnnbench.pipelines.alternate:Alternate",
-        "producer-consumer": "gnnbench.distributed.producer_consumer:ProducerConsumer",
-        "data-parallel": "gnnbench.distributed.data_parallel:DataParallel",
-        "factored": "gnnbench.distributed.factored:Factored",
-    },
-}
+
+def _read_only(tables: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    """Tables that plug-ins cannot add to: gnnbench's own stages are trusted with more."""
+    return MappingProxyType({kind: MappingProxyType(dict(t)) for kind, t in tables.items()})
+
+
+OURS: Mapping[str, Mapping[str, str]] = _read_only(
+    {
+        SYSTEM: {
+            "baseline": "gnnbench.systems.baseline:BASELINE",
+            "best": "gnnbench.systems.best:BEST",
+            "dgl": "gnnbench.systems.dgl:DGL",
+            "fastgl": "gnnbench.systems.fastgl:FASTGL",
+            "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
+            "gnnadvisor": "gnnbench.systems.gnnadvisor:GNNADVISOR",
+            "gnnlab": "gnnbench.systems.gnnlab:GNNLAB",
+            "graphbolt": "gnnbench.systems.graphbolt:GRAPHBOLT",
+            "pagraph": "gnnbench.systems.pagraph:PAGRAPH",
+            "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
+            "pyg": "gnnbench.systems.pyg:PYG",
+            "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
+            "tsota": "gnnbench.systems.tsota:TSOTA",
+            "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
+            "zero-copy": "gnnbench.systems.zero_copy:ZERO_COPY",
+        },
+        SAMPLER: {
+            "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
+            "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
+            "fused-map": "gnnbench.sampling.fused_map:FusedMap",
+            "fused-map-by-hop": "gnnbench.sampling.hop_by_hop:FusedMapByHop",
+            "fastsample": "gnnbench.sampling.fastsample:FastSample",
+            "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",
+            "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
+            "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
+            "dgl": "gnnbench.sampling.dgl:DglSampler",
+            "graphbolt": "gnnbench.sampling.graphbolt:BoltSampler",
+            "pyg": "gnnbench.sampling.pyg:PygSampler",
+            "pyg-native": "gnnbench.sampling.pyg:PygNativeSampler",
+            "wholegraph": "gnnbench.sampling.wholegraph:WholeGraphSampler",
+        },
+        FEATURES: {
+            "host": "gnnbench.features.spec:Host",
+            "uva": "gnnbench.features.spec:Uva",
+            "gpu": "gnnbench.features.spec:Gpu",
+            "cache": "gnnbench.features.spec:Cache",
+            "sharded": "gnnbench.features.sharded_spec:Sharded",
+            "match": "gnnbench.features.spec:Match",
+            "window": "gnnbench.features.spec:Window",
+            "dgl": "gnnbench.features.foreign_spec:DglGather",
+            "graphbolt": "gnnbench.features.foreign_spec:BoltGather",
+            "pyg": "gnnbench.features.foreign_spec:PygFilter",
+            "wholegraph": "gnnbench.features.foreign_spec:WholeGraphGather",
+        },
+        ORDER: {
+            "as-drawn": "gnnbench.pipelines.order:AsDrawn",
+            "greedy": "gnnbench.pipelines.greedy:Greedy",
+        },
+        AGGREGATE: {
+            "csr": "gnnbench.models.aggregation:Csr",
+            "dgl": "gnnbench.models.aggregation:DglLayers",
+            "gnnadvisor": "gnnbench.models.aggregation:GnnAdvisor",
+            "memory-aware": "gnnbench.models.aggregation:MemoryAware",
+            "pyg": "gnnbench.models.aggregation:PygLayers",
+            "scatter": "gnnbench.models.aggregation:Scatter",
+            "spmm": "gnnbench.models.aggregation:Spmm",
+            "tuned": "gnnbench.models.aggregation:Tuned",
+        },
+        SCHEDULE: {
+            "serial": "gnnbench.pipelines.serial:Serial",
+            "prefetch": "gnnbench.pipelines.prefetch:Prefetch",
+            "alternate": "gnnbench.pipelines.alternate:Alternate",
+            "producer-consumer": "gnnbench.distributed.producer_consumer:ProducerConsumer",
+            "data-parallel": "gnnbench.distributed.data_parallel:DataParallel",
+            "factored": "gnnbench.distributed.factored:Factored",
+        },
+    }
+)
 
 
 # Systems whose published design keeps features, samples or aggregates on a GPU. On a CPU they run

@@ -83,13 +83,18 @@ class AlternatingEpochs:
         began = time.monotonic()
         epoch = draw_epoch_number(self._context, number, warmup)
         choice = BatchChoice(secrets.token_hex(16), self._copies if copies is None else copies)
+        samples: list[tuple[Cell, EpochSample]] = []
         digests: list[dict[str, str]] = []
-        for order, (cell, worker) in enumerate(self._workers.in_order(reverse=number % 2 == 1)):
-            position = EpochPosition(
-                life=self._context.number, worker=worker.pid, round=number, order=order,
-                warmup=warmup,
-            )  # fmt: skip
-            digests.append(self._run_epoch(cell, worker, epoch, choice, position))
+        try:
+            for order, (cell, worker) in enumerate(self._workers.in_order(number % 2 == 1)):
+                position = EpochPosition(
+                    life=self._context.number, worker=worker.pid, round=number, order=order,
+                    warmup=warmup,
+                )  # fmt: skip
+                digests.append(self._run_epoch(cell, worker, epoch, choice, position, samples))
+        finally:  # not earlier: a file with the epoch's number would help the second side
+            for cell, sample in samples:
+                self._context.journal.add_sample(cell, sample)
         if len(digests) == 2:
             one, other = digests
             fault = report_audit.digests_fault(one, other, self._context.work_class)
@@ -103,8 +108,11 @@ class AlternatingEpochs:
         epoch: int,
         choice: BatchChoice,
         position: EpochPosition,
+        samples: list[tuple[Cell, EpochSample]],
     ) -> dict[str, str]:
-        """Run and audit an epoch; returns the digests of the batches of ``choice``."""
+        """Run and audit an epoch, and append its sample; returns the digests of the batches of
+        ``choice``.
+        """
         context = self._context
         foresee(context, cell, worker, epoch)
         timing, conditions = self._time_epoch(cell, worker, epoch, choice)
@@ -119,7 +127,8 @@ class AlternatingEpochs:
         if cell.evaluate:
             accuracies = context.attempt(cell, partial(worker.call, EVALUATE))
             conditions = replace(conditions, **accuracies)
-        sample = context.journal.add_sample(context.pair, cell, conditions, timing, report)
+        sample = context.journal.sample(context.pair, cell, conditions, timing, report)
+        samples.append((cell, sample))
         self._workers.check_left_behind(cell, worker)
         fault = "" if report["ok"] else report["reason"]
         if cell.composed and not shared_by_ranks(cell):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gnnbench.core import registry
 from gnnbench.core.cell import flat
 from gnnbench.core.units import plural
 from gnnbench.harness import clocks, report_audit, thread_placement
@@ -128,7 +129,8 @@ def threads_doubt(cell: Cell, own: Sequence[EpochSample]) -> str:
     settings = flat(cell.recipe)
     if settings.get("schedule", SERIAL) != SERIAL:
         return ""
-    loaders = settings.get("sampler.workers", 0)
+    is_own = settings.get("sampler") in registry.OURS[registry.SAMPLER]
+    loaders = settings.get("sampler.workers", 0) if is_own else 0
     allowed = machine.resolve_threads(cell.threads) + (loaders if isinstance(loaders, int) else 0)
     used = share(own, lambda s: s.cpu_s)
     if used <= THREADS_SLACK * allowed + ONE_HELPER:

@@ -47,7 +47,8 @@ def facts(name: str) -> SystemFacts:
 def cell_facts(cell: Cell) -> CellFacts:
     """Return facts of a cell's stages."""
     if registry.has_plugin(cell.system, cell.recipe):
-        return ask(CellFacts, "cell_facts", cell=asdict(cell))
+        answer = ask(CellFacts, "cell_facts", cell=asdict(cell))
+        return replace(answer, foresees=False)  # only gnnbench's own stages may know an epoch
     return available.cell_facts(cell)
 
 

@@ -257,19 +257,24 @@ class RunJournal(JournalState):
         """Discard failures of cells and measurements of pairs so far; both by id."""
         self.record("retry", cells=sorted(cells), pairs=sorted(pairs))
 
-    def add_sample(
-        self,
+    def add_sample(self, cell: Cell, sample: EpochSample) -> None:
+        """Append one measured epoch."""
+        self._sample_file.append(sample.to_json(cell.device == "cuda", bool(cell.evaluate)))
+        self.samples.append(sample)
+
+    @staticmethod
+    def sample(
         pair: Pair,
         cell: Cell,
         conditions: EpochSample,
         timing: TimedEpoch,
         report: AuditAnswer,
     ) -> EpochSample:
-        """Append one measured epoch: its times and its audit, added to ``conditions``, what was
+        """Return one measured epoch: its times and its audit, added to ``conditions``, what was
         measured around it.
         """
         busy, alone = timing["busy"], timing["alone"]
-        sample = replace(
+        return replace(
             conditions,
             id=cell.id, system=cell.system, dataset=cell.dataset, model=cell.model, pair=pair.id,
             epoch=report["epoch"], batches=report["batches"], seeds=report["seeds"],
@@ -284,9 +289,6 @@ class RunJournal(JournalState):
             compute_time_s=busy.get("compute"), compute_alone_s=alone.get("compute"),
             overlap_s=timing["overlap"], idle_s=timing["idle"],
         )  # fmt: skip
-        self._sample_file.append(sample.to_json(cell.device == "cuda", bool(cell.evaluate)))
-        self.samples.append(sample)
-        return sample
 
     def close(self) -> None:
         """Close both files."""

@@ -55,11 +55,20 @@ def test_geometry_finds_texts_and_legends_in_the_wrong_place():
 @pytest.mark.parametrize("panels", [1, 2, 5, 40])
 def test_bars_that_do_not_fit_are_counted_and_the_reference_stays(where, panels):
     many = [*map(bar, range(60)), bar(60, is_reference=True, text="reference")]
-    figure, axes, hidden = bars.draw(where, [Panel(str(n), "s", many) for n in range(panels)])
-    where.head(figure, "Title")
-    where.legend(figure, [style.interval_key("measured")])
-    assert figure.get_figheight() * 150 <= HIGHEST
-    assert geometry.outside(figure, geometry.drawn(figure)) == []
+    drawn = []
+
+    def draw(one):
+        drawn[:] = bars.draw(one, [Panel(str(n), "s", many) for n in range(panels)])
+        one.head(drawn[0], "Title")
+        one.legend(drawn[0], [style.interval_key("a long name " * 40)])
+        return drawn[0]
+
+    figure = page.fitted(draw, where)
+    _, axes, hidden = drawn
+    assert figure.get_figheight() <= where.height and where.height * 150 <= HIGHEST
+    renderer = geometry.drawn(figure)
+    assert geometry.outside(figure, renderer) == []
+    assert geometry.overlapping(figure, renderer) == []
     shown = {len(ax.patches) for ax in axes}
     assert max(shown) < 60
     for ax in axes:

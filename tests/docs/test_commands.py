@@ -56,6 +56,7 @@ def readers_folder(said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         text = blocks(ROOT / "docs" / page, "python")[0]
         (tmp_path / f"{module}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the process that imports plug-ins
     own = "mine=mysystem:MINE,my_sampler=my_sampler:SYSTEM"
     monkeypatch.setenv("GNNBENCH_EXTRA_SYSTEMS", own)
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path))

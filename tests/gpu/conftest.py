@@ -1,4 +1,4 @@
-"""Both devices' operators, called alike."""
+"""Fixtures to call the operators of both devices in the same way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @pytest.fixture(scope="session")
 def ops() -> Any:
-    """The operators themselves, so that both devices are called alike."""
+    """The registered operators, called in the same way for both devices."""
     from gnnbench.kernels.library import load_native
 
     load_native()
@@ -20,5 +20,5 @@ def ops() -> Any:
 
 @pytest.fixture
 def gpu() -> Any:
-    """Puts a tensor on the GPU."""
+    """Copies a tensor to the GPU."""
     return SimpleNamespace(put=lambda t: t.to("cuda"), sync=torch.cuda.synchronize)

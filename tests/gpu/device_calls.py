@@ -60,7 +60,7 @@ def ops() -> Any:
 
 
 def call_of(*names: str) -> Callable[[Call], Call]:
-    """Says which operators a function calls."""
+    """Declares which operators a function calls."""
 
     def note(call: Call) -> Call:
         CALLS.update(dict.fromkeys(names, call))
@@ -121,7 +121,7 @@ def fused_map_asked(device: torch.device) -> MiniBatch:
     sizes = torch.empty(5, dtype=torch.int64, pin_memory=True)
     state = torch.zeros(1 << 20, dtype=torch.uint8, device=device)
     room = [2000, 5000] * 2
-    for version in (1, 2):  # the second after the first, in what that has left
+    for version in (1, 2):  # the second call uses the state left by the first
         args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, sizes, state, version)
         flat = ops().fused_map_asked(*args, room)
     torch.cuda.synchronize(device)
@@ -194,7 +194,7 @@ def gather_from_the_host(device: torch.device) -> Any:
     made.copy_(locked)
     counts = torch.zeros(2, dtype=torch.int64, device=device)
     slots, generations = torch.zeros(2, 500, dtype=torch.int32, device=device).unbind()
-    generations[1] = 1  # the last of the ids is kept, in slot 0
+    generations[1] = 1  # the last id is kept, in slot 0
     kept, out = table_on(device)[1:2], torch.empty(ids.numel(), 8, device=device)
     ops().gather_once(locked, list(ids.split(50)), counts[:1], out, 2, 4)
     pages, by = (1 << 10, 2, 4), (slots, generations, 1, False)
@@ -215,7 +215,7 @@ def gather_from_shards(device: torch.device) -> Any:
     counts = torch.zeros(3, dtype=torch.int64, device=device)
     whole = ops().gather_sharded(shards, 1, None, None, ids, counts, 0, 1, 0, 1)
     places = torch.full((500,), -1, dtype=torch.int32, device=device)
-    places[499] = 0  # the first of the ids; the others are the host's
+    places[499] = 0  # the first id; the other rows come from the host
     kept = [table[499:], table[:0]]
     by = (places, table.cpu().pin_memory(), ids, counts, 2, 4, 1 << 10, 2)
     mixed = ops().gather_sharded(kept, 1, *by)
@@ -247,7 +247,7 @@ def limited_stream(device: torch.device) -> Any:
 
 @call_of("aggregate", "aggregate_transposed", "transpose")
 def aggregate(device: torch.device) -> Any:
-    # Small whole numbers: their sums are exact in any order.
+    # Small integers: their sums are exact in any order.
     indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
     indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
     x = table_on(device)
@@ -258,7 +258,7 @@ def aggregate(device: torch.device) -> Any:
 
 @call_of("aggregate_tuned", "aggregate_memory_aware", "aggregate_memory_aware_transposed")
 def aggregate_otherwise(device: torch.device) -> Any:
-    """What the CPU has one operator for."""
+    """Variants for which the CPU has a single operator."""
     indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
     indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
     block, how = (indptr, indices, table_on(device), 300, "sum"), (None, 8, 32)
@@ -287,7 +287,7 @@ def groups(device: torch.device) -> Any:
     "edge_softmax_backward", "edge_dots",
 )  # fmt: skip
 def attention(device: torch.device) -> Any:
-    # Small whole numbers, and shares of a softmax over eight equal scores: exact in any order.
+    # Small integers, and a softmax over eight equal scores: sums are exact in any order.
     indptr = torch.arange(0, 2401, 8, dtype=torch.int32, device=device)
     indices = (torch.arange(2400, dtype=torch.int32, device=device) * 7) % 500
     back = ops().transpose(indptr, indices, 500)
@@ -305,7 +305,7 @@ def attention(device: torch.device) -> Any:
 
 @call_of("bias_relu_", "bias_relu_backward")
 def bias_and_relu(device: torch.device) -> Any:
-    # Small whole numbers: their sums are exact in any order.
+    # Small integers: their sums are exact in any order.
     x = (torch.arange(500 * 24, device=device) % 16).float().view(500, 24) - 8
     ops().bias_relu_(x, torch.ones(24, device=device))
     return x, *ops().bias_relu_backward(x, x)
@@ -334,7 +334,7 @@ def ceilings_of_memory(device: torch.device) -> list[Tensor]:
 
 @call_of("ceiling_fma", "ceiling_shared")
 def ceilings_of_chains(device: torch.device) -> list[Tensor]:
-    """How many there are is the device's; all are whole. No CPU has shared memory."""
+    """The device decides the number of results; all are integers. A CPU has no shared memory."""
     like, steps = torch.zeros(16, dtype=torch.int32, device=device), 64
     done = [ops().ceiling_fma(like, steps)] * 2
     if device.type == "cuda":

@@ -23,7 +23,7 @@ class Csc:
 
 
 def csc_of(degrees: np.ndarray, dtype: torch.dtype, seed: int) -> Csc:
-    """A graph of given in-degrees with random neighbours: self-loops and parallel edges happen."""
+    """A random graph with given in-degrees; it can have parallel edges and self-loops."""
     indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     rng = np.random.default_rng(seed)
     indices = rng.integers(0, len(degrees), indptr[-1])
@@ -31,14 +31,14 @@ def csc_of(degrees: np.ndarray, dtype: torch.dtype, seed: int) -> Csc:
 
 
 def skewed(num_nodes: int, dtype: torch.dtype, seed: int, top: int = 300) -> Csc:
-    """A tenth of the nodes isolated, degrees by Zipf's law up to ``top``."""
+    """A tenth of the nodes is isolated; the other degrees follow Zipf's law up to ``top``."""
     rng = np.random.default_rng(seed)
     degrees = np.minimum(rng.zipf(1.5, num_nodes), top) * (rng.random(num_nodes) > 0.1)
     return csc_of(degrees, dtype, seed + 1)
 
 
 def assert_same(on_gpu: Any, on_cpu: Any) -> None:
-    """Bit for bit, dtype and shape too."""
+    """Asserts identical bits, dtypes and shapes."""
     if isinstance(on_cpu, Tensor):
         assert on_gpu.dtype == on_cpu.dtype
         assert on_gpu.shape == on_cpu.shape

@@ -49,7 +49,7 @@ def expected_of(csc: Csc, seeds, fanouts, pick="reservoir", **how):
 
 def assert_sound(batch, stats: TaskStats) -> None:
     assert (stats.lost, stats.stale) == (0, 0)
-    # One task for each destination of each hop, and no other.
+    # Exactly one task for each destination of each hop.
     assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
     assert stats.capacity[0] == stats.enqueued + stats.parts
 

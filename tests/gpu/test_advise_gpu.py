@@ -1,4 +1,4 @@
-"""Advice on a GPU: rates are measured there, and what its memory has room for decides."""
+"""Advice on a GPU: it measures rates there and depends on the GPU's memory size."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def request(**changed):
     return Setting(GRAPH, batch_size=256, fanouts=(5, 4), device="cuda", **changed)
 
 
-def test_a_table_that_fits_makes_caches_of_no_use():
+def test_table_that_fits_needs_no_cache():
     outcome = advise(request())
     assert outcome.facts.ratio == 1
     assert {e.choice.store.name for e in outcome.ranking} == {"gpu", "uva", "match", "window"}
@@ -30,7 +30,7 @@ def test_a_table_that_fits_makes_caches_of_no_use():
     assert set(rates["sample"]) == {"fused-map", "fastsample"}
 
 
-def test_a_limit_makes_a_cache():
+def test_memory_limit_leads_to_a_cache():
     graph = load_dataset(GRAPH)
     table = graph.num_nodes * graph.feature_dim * graph.features.element_size()
     outcome = advise(request(cache_gib=0.1 * table / 2**30))
@@ -46,7 +46,7 @@ def test_a_limit_makes_a_cache():
     assert "--device cuda" in text and "best.sampler=" in text
 
 
-def test_no_room_no_cache():
+def test_zero_memory_limit_leads_to_no_cache():
     outcome = advise(request(cache_gib=0.0))
     assert outcome.facts.ratio == 0
     assert not any(e.choice.store.policy for e in outcome.ranking)

@@ -1,4 +1,4 @@
-"""Epochs in turns on a GPU: samples that wait come back as they were, wherever they waited."""
+"""The alternate schedule on a GPU: stored samples are unchanged, in host or device memory."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from gnnbench.pipelines.alternating_phases import StoredSamples
 pytestmark = pytest.mark.gpu
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
-LATE = 2_000_000  # cycles, about a millisecond: longer than anything of a small batch
+LATE = 2_000_000  # cycles, about a millisecond: longer than any phase of a small batch
 STORED = ["host", "gpu"]
 WINDOW = ("features", "window_bytes", "")
 STAGES = {
@@ -30,15 +30,15 @@ def alternate(stored, batches=0, depth=0, **settings):
 
 
 def tensors(batch):
-    """Copies of all of a batch's tensors, made in the stream's order."""
+    """Copies of all tensors of a batch, made in stream order."""
     return [t.clone() for t in (batch.seeds, *batch.tensors())]
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "gnnlab", "fused-map", "fastsample"])
-def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
-    """Also where the sampler and the copies are late, and its memory is allocated again."""
+def test_stored_samples_are_unchanged(sampler, stored, late, small_graph):
+    """Also if sampler and copies are delayed, and the sample's memory is allocated again."""
     system = make(small_graph, settings={"sampler": sampler}, until="sample", **SMALL)
     seeds = system.order.batches(0, "cuda")
     seeds = [s.to(small_graph.indices.dtype) for s in seeds]
@@ -51,7 +51,7 @@ def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
         right.append(tensors(batch))
         waiting.put(batch)
         del batch
-        # what the batch left free is given out and written, in the stream's order
+        # memory freed by the batch is allocated again and written, in stream order
         torch.full((1 << 16,), -1, device="cuda")
     for number, few in enumerate(seeds):
         batch = waiting.sample(few, 0, number)
@@ -64,8 +64,10 @@ def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
 @pytest.mark.parametrize("batches,depth", [(0, 0), (4, 0), (0, 1), (4, 2)])
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("stages", STAGES)
-def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_graph, one_thread):
-    """Local ids come in any order in some samplers, and sums with them."""
+def test_losses_and_counts_equal_the_serial_schedule(
+    stages, stored, batches, depth, small_graph, one_thread
+):
+    """Some samplers number nodes in any order, which changes the order of sums."""
     actual = []
     for settings in (STAGES[stages], alternate(stored, batches, depth, **STAGES[stages])):
         system = make(small_graph, settings=settings, **SMALL)
@@ -87,13 +89,13 @@ def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_gra
         own = [counts.pop(("schedule", n, where)) for n in ("stored_bytes", "stored_most_bytes")]
         assert own[0] >= own[1] > 0 and (batches or own[0] == own[1])
         others = counted(right)
-        if depth:  # windows then lie in more buffers, and each grows with what it happens to hold
+        if depth:  # windows then lie in more buffers, each of which grows with its contents
             assert (counts.pop(WINDOW, 0) > 0) is (others.pop(WINDOW, 0) > 0)
         assert counts == others
 
 
 @pytest.mark.parametrize("stored", STORED)
-def test_all_of_a_turn_is_sampled_first_on_one_lane(stored, small_graph, one_thread):
+def test_each_round_samples_first_on_one_lane(stored, small_graph, one_thread):
     system = make(small_graph, settings=alternate(stored, 5, features="uva"), **SMALL)
     timeline = Timeline.on("cuda")
     timeline.start()
@@ -110,7 +112,7 @@ def test_all_of_a_turn_is_sampled_first_on_one_lane(stored, small_graph, one_thr
 
 @pytest.mark.parametrize("depth", [0, 2])
 @pytest.mark.parametrize("stored", STORED)
-def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_thread):
+def test_memory_is_constant_across_epochs(stored, depth, small_graph, one_thread):
     settings = alternate(stored, depth=depth, features="uva")
     system = make(small_graph, settings=settings, **SMALL)
     actual = []
@@ -122,7 +124,7 @@ def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_th
 
 
 @pytest.mark.parametrize("stored", STORED)
-def test_a_cache_takes_what_turns_leave(stored, small_graph, one_thread):
+def test_automatic_cache_uses_the_remaining_memory(stored, small_graph, one_thread):
     settings = {"features.ratio": "auto", "schedule.stored": stored}
     system = make(small_graph, "gnnlab", settings, **SMALL)
     by_name = {name: value for _, name, _, value in system.setup_counts}

@@ -62,7 +62,7 @@ def test_gate_passes_and_epochs_train(make, small_graph, features, frontier, mod
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("pick", ["floyd", "reservoir"])
-def test_the_work_is_the_cpus(make, small_graph, pick, wide):
+def test_work_equals_the_cpu(make, small_graph, pick, wide):
     graph = small_graph
     if wide:
         graph = dataclasses.replace(graph, indices=graph.indices.long())
@@ -76,13 +76,13 @@ def test_the_work_is_the_cpus(make, small_graph, pick, wide):
         assert a.loss == pytest.approx(b.loss, rel=1e-3)
 
 
-def test_reservoir_is_the_default_here(make, small_graph):
+def test_reservoir_is_the_default_pick(make, small_graph):
     assert make(small_graph).stages.sampler.pick == "reservoir"
     assert make(small_graph, "cpu").stages.sampler.pick == "floyd"
 
 
 @pytest.mark.parametrize("features", STORES)
-def test_epochs_repeat_bit_for_bit(make, small_graph, features):
+def test_epochs_are_repeatable_bit_for_bit(make, small_graph, features):
     losses = []
     for _ in range(2):
         system = make(small_graph, settings={"features": features})
@@ -90,8 +90,8 @@ def test_epochs_repeat_bit_for_bit(make, small_graph, features):
     assert losses[0] == losses[1]
 
 
-def test_staging_is_not_overwritten_while_it_is_copied(make, small_graph):
-    """Many loads in a row without waiting, each checked afterwards."""
+def test_staging_buffer_is_not_overwritten_during_its_copy(make, small_graph):
+    """Many loads without synchronization, each checked afterwards."""
     store = make(small_graph).stages.store
     draws = torch.Generator().manual_seed(0)
     requests = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 999, 2000, 1, 4000)]
@@ -101,7 +101,7 @@ def test_staging_is_not_overwritten_while_it_is_copied(make, small_graph):
         assert torch.equal(r.cpu(), small_graph.features[i])
 
 
-def test_stale_features_are_caught(make, small_graph, monkeypatch):
+def test_stale_features_are_detected(make, small_graph, monkeypatch):
     system = make(small_graph)
     store = system.stages.store
     right = store.load
@@ -110,7 +110,7 @@ def test_stale_features_are_caught(make, small_graph, monkeypatch):
     assert "last timed batch: " in compose.run(system).reason
 
 
-def test_wrong_edges_are_caught(make, small_graph, monkeypatch):
+def test_wrong_edges_are_detected(make, small_graph, monkeypatch):
     system = make(small_graph)
     keep = system.stages.keep
 
@@ -125,14 +125,14 @@ def test_wrong_edges_are_caught(make, small_graph, monkeypatch):
     assert not report.ok and "timed batch 1" in report.reason
 
 
-def test_single_precision_is_kept(make, small_graph):
+def test_single_precision_is_not_reduced(make, small_graph):
     torch.backends.cuda.matmul.allow_tf32 = True
     make(small_graph)
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
-def test_phases_add_up_to_the_wall(make, big_graph):
-    """Epochs of tenths of a second: spans leave no gap but the batch order's."""
+def test_phases_add_up_to_the_wall_time(make, big_graph):
+    """Epochs of tenths of a second: only the batch order lies outside all spans."""
     for features in STORES:
         system = make(
             big_graph, settings={"features": features}, batch_size=8000, fanouts=(15, 10, 5),
@@ -151,8 +151,8 @@ def test_phases_add_up_to_the_wall(make, big_graph):
         assert sorted(ratios)[2] > 0.95
 
 
-def test_a_full_device_is_told_as_such(make, small_graph):
-    """By torch's allocations and by those of our operators."""
+def test_full_device_is_reported_as_gpu_oom(make, small_graph):
+    """For allocations by torch and by our operators."""
     with pytest.raises(torch.OutOfMemoryError) as error:
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
     assert from_exception(error.value).status == "oom_gpu"
@@ -166,7 +166,7 @@ def test_a_full_device_is_told_as_such(make, small_graph):
 
 @pytest.fixture(scope="module")
 def big_graph():
-    """300 k nodes, 6 M edges, 64 columns, made here."""
+    """A generated graph of 300 k nodes, 6 M edges, 64 columns."""
     from gnnbench.datasets.graph import Graph
 
     draws = torch.Generator().manual_seed(1)

@@ -1,4 +1,4 @@
-"""The feature cache on a GPU: bits, bytes by path, and hits equal to a CPU's."""
+"""The feature cache on a GPU: rows bit by bit, bytes by path, and the same hits as on a CPU."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ MISSES = {"host": "host_copy", "uva": "zero_copy"}
 
 def cached(graph, policy, ratio, table, device="cuda", **changes):
     settings = {"features": "cache", "features.policy": policy, "features.ratio": ratio}
-    settings["sampler.pick"] = "floyd"  # the same draw on both
+    settings["sampler.pick"] = "floyd"  # the same samples on both devices
     if device == "cuda":
         settings["features.table"] = table
     return make(graph, "baseline", settings, "memory_io", device=device, **changes)
@@ -39,32 +39,32 @@ def hits(system, epoch=7):
 @pytest.mark.parametrize("table", MISSES)
 @pytest.mark.parametrize("policy", ["degree", "random", "presc#2", "optimal"])
 @pytest.mark.parametrize("ratio", [0.0, 0.1, 1.0])
-def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
+def test_hits_equal_those_of_a_cpu(small_graph, policy, ratio, table):
     system = cached(small_graph, policy, ratio, table)
     assert system.check().ok
-    there = hits(system)
-    here = hits(cached(small_graph, policy, ratio, table, device="cpu"))
+    gpu_hits = hits(system)
+    cpu_hits = hits(cached(small_graph, policy, ratio, table, device="cpu"))
     for name in ("feature_bytes", "calls"):
-        assert there["features", name, "cache"] == here["features", name, "cache"]
-        assert there["features", name, MISSES[table]] == here["features", name, "host"]
+        assert gpu_hits["features", name, "cache"] == cpu_hits["features", name, "cache"]
+        assert gpu_hits["features", name, MISSES[table]] == cpu_hits["features", name, "host"]
     assert system.recheck(9) == ""
     exact = {
         r["ratio"]: r["hit_ratio"] for r in system.profile(7)["curves"] if r["policy"] == policy
     }
-    requested_bytes = there["features", "feature_bytes", "cache"]
-    requested_bytes += there["features", "feature_bytes", MISSES[table]]
-    assert exact[ratio] == there["features", "feature_bytes", "cache"] / requested_bytes
+    requested_bytes = gpu_hits["features", "feature_bytes", "cache"]
+    requested_bytes += gpu_hits["features", "feature_bytes", MISSES[table]]
+    assert exact[ratio] == gpu_hits["features", "feature_bytes", "cache"] / requested_bytes
     system.close()
 
 
 @pytest.mark.parametrize("table", MISSES)
 @pytest.mark.parametrize("policy", ["random", "degree", "presc#2", "optimal"])
 @pytest.mark.parametrize("in_host_memory", [True, False])
-def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
+def test_ranking_on_the_gpu_equals_that_of_a_cpu(
     monkeypatch, small_graph, policy, table, in_host_memory
 ):
-    """Each node has the same slot, or none, and each slot its node's row; where ids have no room
-    ``in_host_memory`` the rows they come from the host."""
+    """Each node has the same slot or none, and each slot has the row of its node; also if the GPU
+    has no memory to fill the cache from ids on the device."""
     places = []
     if not in_host_memory:
         monkeypatch.setattr(StaticCache, "_has_memory_to_fill", lambda _: False)
@@ -94,14 +94,14 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
 @pytest.mark.parametrize("access", ["naive", "aligned", "page-ordered"])
 @pytest.mark.parametrize("ids", [torch.int32, torch.int64])
 @pytest.mark.parametrize("where", ["cuda", "cpu"])
-def test_rows_are_copied_in_chunks_whatever_reads_batches(
+def test_cache_rows_are_copied_in_chunks_for_every_store(
     monkeypatch, small_graph, memory, access, ids, where
 ):
     monkeypatch.setattr("gnnbench.features.base.CHUNK_BYTES", 7 * ROW)
     own = replace(small_graph, features=small_graph.features.clone())
     spec = Uva(access=access, memory=memory).resolved("cuda")
     store = spec.build(Job(Cell("e", "s", "g", "", device="cuda"), own, Counts()))
-    own.features.zero_()  # what is read is the copy that was locked
+    own.features.zero_()  # the locked copy is read
     for wanted in ([399, 0, 5, 5, 17, *range(100, 123)], [4], []):
         at = torch.tensor(wanted, dtype=ids, device=where)
         out = torch.full((len(wanted), 24), float("nan"), device="cuda")
@@ -117,7 +117,7 @@ def test_rows_are_copied_in_chunks_whatever_reads_batches(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 3, 120])
 @pytest.mark.parametrize("table", MISSES)
-def test_rows_are_the_tables_bit_by_bit(small_graph, dtype, width, table):
+def test_rows_are_identical_to_the_table(small_graph, dtype, width, table):
     features = torch.randn(400, width, generator=torch.Generator().manual_seed(2)).to(dtype)
     system = cached(replace(small_graph, features=features), "degree", 0.3, table)
     assert system.check().ok
@@ -127,7 +127,7 @@ def test_rows_are_the_tables_bit_by_bit(small_graph, dtype, width, table):
     system.close()
 
 
-def test_the_cache_is_freed(small_graph):
+def test_cache_is_freed(small_graph):
     system = cached(small_graph, "degree", 1.0, "uva")
     run(system)
     allocated_bytes = torch.cuda.memory_allocated()

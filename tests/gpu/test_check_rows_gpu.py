@@ -1,4 +1,4 @@
-"""Feature rows of a GPU compared with the host's table."""
+"""Comparison of feature rows on a GPU with the table on the host."""
 
 import pytest
 import stores
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("piece", [1, 4096, 1 << 23])
 @pytest.mark.parametrize("width", stores.WIDTHS)
 @pytest.mark.parametrize("dtype", stores.DTYPES)
-def test_one_bit_of_any_row_counts(dtype, width, piece, monkeypatch):
+def test_one_wrong_bit_of_any_row_is_detected(dtype, width, piece, monkeypatch):
     monkeypatch.setattr(check_rows, "PIECE", piece)
     table = stores.table(dtype, width)
     draws = torch.Generator().manual_seed(width)
@@ -25,8 +25,8 @@ def test_one_bit_of_any_row_counts(dtype, width, piece, monkeypatch):
         assert not check_rows.same_rows(table, ids.cuda(), wrong)
 
 
-def test_buffers_that_take_turns_are_not_written_before_they_are_read():
-    """Many pieces behind a stream that is busy."""
+def test_alternating_buffers_are_not_written_before_they_are_read():
+    """Many pieces on a busy stream."""
     table = torch.randn(1 << 16, 256)
     ids = torch.randint(len(table), (1 << 17,), generator=torch.Generator().manual_seed(0))
     rows = table[ids].cuda()

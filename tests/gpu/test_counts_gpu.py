@@ -1,4 +1,4 @@
-"""What is counted on a GPU, by the path that it takes."""
+"""Counts on a GPU, by data path."""
 
 import pytest
 from compose import counted, make, run
@@ -22,7 +22,7 @@ def epoch(graph, settings, until="memory_io"):
 @pytest.mark.parametrize(
     ("features", "where"), [("host", "host_copy"), ("uva", "zero_copy"), ("gpu", "device")]
 )
-def test_feature_rows_by_where_they_were(features, where, small_graph):
+def test_feature_rows_are_counted_by_location(features, where, small_graph):
     audit = epoch(small_graph, {"features": features})
     assert counted(audit) == {
         ("features", "feature_bytes", where): audit.unique_nodes * ROW,
@@ -32,7 +32,7 @@ def test_feature_rows_by_where_they_were(features, where, small_graph):
 
 @pytest.mark.parametrize(("topology", "where"), [("uva", "zero_copy"), ("cpu", "host")])
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
-def test_topology_that_is_not_in_device_memory(frontier, topology, where, small_graph):
+def test_topology_outside_device_memory_is_counted(frontier, topology, where, small_graph):
     settings = {"sampler.topology": topology, "sampler.frontier": frontier}
     system = make(small_graph, "baseline", settings, until="sample", device="cuda")
     run(system, 0)
@@ -55,13 +55,13 @@ def test_topology_that_is_not_in_device_memory(frontier, topology, where, small_
     system.close()
 
 
-def test_a_topology_in_device_memory_is_not_counted(small_graph):
+def test_topology_in_device_memory_is_not_counted(small_graph):
     assert epoch(small_graph, {}, until="sample").counts == []
 
 
 @pytest.mark.parametrize("features", ["host", "uva", "gpu"])
 @pytest.mark.parametrize("topology", ["gpu", "uva", "cpu"])
-def test_every_place_trains_alike(topology, features, small_graph):
+def test_losses_do_not_depend_on_the_location(topology, features, small_graph):
     settings = {"sampler.pick": "floyd", "sampler.topology": topology, "features": features}
     here = run(make(small_graph, settings={"sampler.pick": "floyd"}), 1)
     there = epoch(small_graph, settings, until="compute")
@@ -69,8 +69,8 @@ def test_every_place_trains_alike(topology, features, small_graph):
     assert there.loss == pytest.approx(here.loss, rel=1e-3)
 
 
-def test_a_copy_of_what_crossed_the_link_is_no_part_of_training(small_graph):
-    """It is what a run holds an epoch against, whose rows come over the link."""
+def test_copy_of_the_transferred_bytes_is_not_part_of_training(small_graph):
+    """A run compares epochs with this copy if their rows are transferred to the GPU."""
     system = make(small_graph, "baseline", {"features": "uva"}, until="compute", device="cuda")
     report = run(system, 1)
     crossed = counted(report)["features", "feature_bytes", "zero_copy"]

@@ -1,4 +1,4 @@
-"""Aggregation and its gradient on the GPU: hand-made values, the CPU's, and repeats."""
+"""Aggregation and its gradient on the GPU: values by hand, equality with the CPU, repeatability."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ CLOSE = {torch.float32: {"rtol": 1e-5, "atol": 1e-4}, torch.float64: {"rtol": 1e
 
 
 def random_block(num_dst: int, num_src: int, top: int, seed: int):
-    """Rows of 0 to ``top`` edges; repeated sources happen, and source 0 is a hub."""
+    """Rows of 0 to ``top`` edges; sources can repeat, and source 0 is a hub."""
     rng = np.random.default_rng(seed)
     degrees = rng.integers(0, top + 1, num_dst)
     indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32))
@@ -23,12 +23,12 @@ def random_block(num_dst: int, num_src: int, top: int, seed: int):
 
 
 def backward(ops, indptr, indices, grad, num_src, mode):
-    """The gradient of x from that of its aggregation, over the transpose made here."""
+    """The gradient of x from that of its aggregation, with a new transpose."""
     transposed = ops.transpose(indptr, indices, num_src)
     return ops.aggregate_transposed(indptr, *transposed, grad, mode)
 
 
-# Destination 0 takes sources 1 and 2, destination 1 nothing, destination 2 source 3 twice.
+# Destination 0 has sources 1 and 2, destination 1 none, destination 2 has source 3 twice.
 INDPTR = torch.tensor([0, 2, 2, 4], dtype=torch.int32)
 INDICES = torch.tensor([1, 2, 3, 3], dtype=torch.int32)
 X = torch.tensor([[1.0], [2.0], [4.0], [8.0]])
@@ -44,7 +44,7 @@ BACKWARD = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dim", [1, 4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_hand_made(ops, gpu, mode, dim, dtype):
+def test_values_and_gradients_by_hand(ops, gpu, mode, dim, dtype):
     put = gpu.put
     x = X.to(dtype).expand(-1, dim).contiguous()
     out = ops.aggregate(put(INDPTR), put(INDICES), put(x), 3, mode).cpu()
@@ -59,7 +59,7 @@ def test_hand_made(ops, gpu, mode, dim, dtype):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("dim", [1, 3, 16, 64, 100, 128, 130, 256])
-def test_equals_cpu(ops, gpu, mode, dtype, dim):
+def test_values_and_gradients_equal_the_cpu(ops, gpu, mode, dtype, dim):
     put = gpu.put
     indptr, indices = random_block(700, 2500, 23, seed=dim)
     generator = torch.Generator().manual_seed(dim)
@@ -71,7 +71,7 @@ def test_equals_cpu(ops, gpu, mode, dtype, dim):
         ops.aggregate(indptr, indices, x, 700, mode),
         **CLOSE[dtype],
     )
-    # The hub's terms are added in another order: compared with the exact sum.
+    # The hub's terms are added in another order, so the exact sum is compared.
     assert_within(
         backward(ops, *block, put(grad), 2500, mode).cpu(),
         backward(ops, indptr, indices, grad.double(), 2500, mode),
@@ -84,9 +84,9 @@ def test_equals_cpu(ops, gpu, mode, dtype, dim):
 @pytest.mark.parametrize("dim", [1, 8, 130, 260])
 @pytest.mark.parametrize("degree", [127, 128, 129, 1000, 5000])
 def test_gradient_of_hubs(ops, gpu, mode, dim, degree):
-    """Sources with more edges than one group of lanes adds by itself, and their neighbours."""
+    """Sources with more edges than one group of lanes adds, and their neighbours."""
     put = gpu.put
-    # Destination v takes the sources 0 and v % 3 and v.
+    # Destination v has the sources 0, v % 3 and v.
     v = torch.arange(degree, dtype=torch.int32)
     indices = torch.stack([torch.zeros_like(v), v % 3, v], dim=1).flatten()
     indptr = torch.arange(degree + 1, dtype=torch.int32) * 3
@@ -95,12 +95,12 @@ def test_gradient_of_hubs(ops, gpu, mode, dim, degree):
     exact = backward(ops, indptr, indices, grad.double(), degree + 2, mode)
     sizes = backward(ops, indptr, indices, grad.double().abs(), degree + 2, mode)
     assert_within(on_gpu, exact, sizes, int(torch.bincount(indices).max()))
-    if mode == "sum":  # whole numbers: every order gives the same bits
+    if mode == "sum":  # integers: every order gives the same bits
         assert torch.equal(on_gpu.double(), exact)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_repeats_give_the_same_bits(ops, gpu, mode):
+def test_repeated_calls_give_the_same_bits(ops, gpu, mode):
     put = gpu.put
     indptr, indices = (put(t) for t in random_block(3000, 5000, 40, seed=1))
     x, grad = put(torch.randn(5000, 128)), put(torch.randn(3000, 128))
@@ -125,7 +125,7 @@ def test_empty_blocks(ops, gpu, mode):
     assert_same(backward(ops, start, none, x[:0], 3, mode), torch.zeros(3, 4))
 
 
-def test_refusals(ops, gpu):
+def test_bad_arguments(ops, gpu):
     put = gpu.put
     block = (put(INDPTR), put(INDICES))
     with pytest.raises(RuntimeError, match="mode must be"):

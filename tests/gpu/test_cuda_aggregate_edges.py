@@ -59,7 +59,7 @@ def test_heads(ops, heads, width, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("heads", [1, 3, 8])
-def test_values_of_edges(ops, heads, dtype):
+def test_edge_operators(ops, heads, dtype):
     for sizes in BLOCKS:
         block = drawn_block(*sizes[:3], seed=heads, hub=sizes[3], device="cuda")
         rows, columns = block.rows, block.indices.long()
@@ -110,25 +110,25 @@ def as_block(block: DrawnBlock) -> Block:
     return Block(block.indptr, block.indices, nodes, block.num_dst)
 
 
-FACES = {
+METHODS = {
     "csr": aggregate, "tuned": aggregate_tuned, "memory-aware": aggregate_memory_aware,
     "memory-aware, 4 by 16": partial(aggregate_memory_aware, x_nodes=4, y_dims=16),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("face", [*FACES, "gnnadvisor"])
-def test_gradients(face, mode):
+@pytest.mark.parametrize("method", [*METHODS, "gnnadvisor"])
+def test_gradients(method, mode):
     block = as_block(drawn_block(6, 9, 4, seed=5, device="cuda"))
     x = random(9, 3, dtype=torch.float64).requires_grad_()
     weights = (random(block.num_edges, dtype=torch.float64).abs() + 0.5).requires_grad_()
-    if face == "gnnadvisor":
+    if method == "gnnadvisor":
         call, given = lambda x: aggregate_groups(block, x, mode, group=2), (x,)
         # Atomics add in any order.
         assert torch.autograd.gradcheck(call, given, nondet_tol=1e-12)
         return
-    assert torch.autograd.gradcheck(lambda x: FACES[face](block, x, mode), (x,))
-    assert torch.autograd.gradcheck(lambda x, w: FACES[face](block, x, mode, w), (x, weights))
+    assert torch.autograd.gradcheck(lambda x: METHODS[method](block, x, mode), (x,))
+    assert torch.autograd.gradcheck(lambda x, w: METHODS[method](block, x, mode, w), (x, weights))
 
 
 @pytest.mark.parametrize("layer", [attend, attend_memory_aware])

@@ -1,4 +1,4 @@
-"""Backward over sources of very different degrees: hubs in pieces, most with one edge or none."""
+"""Backward over sources of very different degrees: hubs are split, most have one edge or none."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ WIDTHS = [1, 3, 8, 33, 64, 100, 128, 130, 256, 257, 602, 1025]
 
 
 def skewed_block(num_dst, num_src, edges, seed):
-    """Sources by a power law: the first has thousands of edges, most of the last none."""
+    """Source degrees by a power law: the first has thousands of edges, most of the last none."""
     draws = torch.Generator("cuda").manual_seed(seed)
     u = torch.rand(edges, generator=draws, device="cuda", dtype=torch.float64)
     sources = (num_src**u - 1).int().clamp_(max=num_src - 1)
@@ -32,13 +32,13 @@ def random(*shape, dtype=torch.float32, seed=1):
 
 
 def small_numbers(*shape, dtype=torch.float32):
-    """Whole, so that sums are exact in any order."""
+    """Integers, so that sums are exact in any order."""
     draws = torch.Generator("cuda").manual_seed(5)
     return torch.randint(-3, 4, shape, generator=draws, device="cuda").to(dtype)
 
 
 def exact(block, grad):
-    """The transpose's sums, float64."""
+    """Sums over the transpose in float64."""
     out = torch.zeros(block.num_src, grad.shape[1], dtype=torch.float64, device="cuda")
     return out.index_add_(0, block.indices.long(), grad.double()[block.rows])
 
@@ -69,8 +69,8 @@ def test_hubs_and_short_rows(ops, dim, dtype, weighted):
 
 
 @pytest.mark.parametrize("dim", [1, 64, 128, 602])
-def test_a_row_of_all_edges(ops, dim):
-    """300,000 edges of one source, alone and behind others that have none."""
+def test_one_row_of_all_edges(ops, dim):
+    """300,000 edges of one source, alone and after sources without edges."""
     grad = small_numbers(300, dim)
     indptr = torch.arange(0, 300_001, 1000, dtype=torch.int32, device="cuda")
     for num_src, hub in ((300, 0), (300, 299), (5000, 2000)):
@@ -83,8 +83,8 @@ def test_a_row_of_all_edges(ops, dim):
 @pytest.mark.parametrize(
     "degree", [0, 1, 63, 64, 126, 127, 128, 129, 130, 255, 256, 257, 4095, 4096, 4225, 4353]
 )
-def test_lengths_about_a_chunk_s(ops, degree):
-    """At every place between short rows."""
+def test_row_lengths_near_the_chunk_size(ops, degree):
+    """At every position between short rows."""
     for before in range(0, 140, 3):
         sources = [*range(before), *[before] * degree, before + 1, before + 1]
         indices = torch.tensor(sources, dtype=torch.int32, device="cuda")
@@ -95,8 +95,8 @@ def test_lengths_about_a_chunk_s(ops, degree):
         assert out[:, 4].tolist() == [1] * before + [degree, 2, 0]
 
 
-def test_more_edges_than_the_least_chunks_hold(ops):
-    """Three million of 500 sources: chunks are longer than 128."""
+def test_more_edges_than_minimal_chunks_hold(ops):
+    """Three million edges of 500 sources: chunks have more than 128 edges."""
     block = skewed_block(4000, 4000, 3_000_000, seed=1)
     block.indices %= 500
     grad = small_numbers(4000, 40)
@@ -105,8 +105,8 @@ def test_more_edges_than_the_least_chunks_hold(ops):
 
 
 @pytest.mark.parametrize("edges", [0, 1, 64, 65])
-def test_hardly_any_edges(ops, edges):
-    """No row can be long, or one just is."""
+def test_very_few_edges(ops, edges):
+    """No row is long, or one is just long enough."""
     indptr = torch.tensor([0, edges], dtype=torch.int32, device="cuda")
     indices = torch.full((edges,), 7, dtype=torch.int32, device="cuda")
     block = DrawnBlock(indptr, indices, 100_000)
@@ -116,8 +116,8 @@ def test_hardly_any_edges(ops, edges):
     assert float(out.abs().sum()) == 12 * edges
 
 
-def test_equal_bits_whatever_else_runs(ops):
-    """A block as an epoch's: a second stream keeps half the GPU busy."""
+def test_identical_bits_on_a_busy_gpu(ops):
+    """A block of realistic size, with another stream that keeps half the GPU busy."""
     block = skewed_block(160_000, 270_000, 780_000, seed=2)
     back = transposed(ops, block)
     grad = random(160_000, 64)
@@ -132,7 +132,7 @@ def test_equal_bits_whatever_else_runs(ops):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_within_a_cuda_graph(ops, mode):
-    """Captured on one block, replayed on others of the same shape: no size is read back."""
+    """Captured on one block and replayed on others of the same shape; reads no size back."""
     blocks = [skewed_block(3000, 5000, 60_000, seed=seed) for seed in range(3)]
     grads = [random(3000, 64, seed=seed) for seed in range(3)]
     indptr, indices, grad = blocks[0].indptr.clone(), blocks[0].indices.clone(), grads[0].clone()
@@ -174,7 +174,7 @@ def test_heads_of_hubs(ops, heads, width, dtype):
 
 @pytest.mark.parametrize("heads", [1, 3, 8])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_sums_of_edges_by_hub(ops, heads, dtype):
+def test_edge_sums_of_hubs(ops, heads, dtype):
     block = skewed_block(700, 1500, 60_000, seed=heads)
     back = transposed(ops, block)
     values = small_numbers(60_000, heads, dtype=dtype)
@@ -183,8 +183,8 @@ def test_sums_of_edges_by_hub(ops, heads, dtype):
     assert torch.equal(out.double(), right.index_add_(0, block.indices.long(), values.double()))
 
 
-def test_rows_that_are_not_aligned(ops):
-    """Gradients that begin at an odd place take narrower loads; pieces keep their layout."""
+def test_unaligned_rows(ops):
+    """Unaligned gradients use narrower loads; partial sums keep their layout."""
     block = drawn_block(300, 700, 40, seed=1, device="cuda")
     back = transposed(ops, block)
     for dtype in DTYPES:

@@ -1,4 +1,4 @@
-"""Sums of rows on the GPU by every kernel, forward and backward, and the transpose below them."""
+"""Sums of rows on the GPU by every kernel, forward and backward, and their transpose."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ WIDTHS = [1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64, 100, 127, 128, 129, 130, 
 @pytest.mark.parametrize("num_src", [1, 300, 100_000])
 @pytest.mark.parametrize("top, hub", [(0, 0), (3, 0), (9, 200), (5, 4096), (5, 4097), (3, 50_000)])
 def test_transpose_is_a_stable_sort(ops, num_src, top, hub):
-    """Rows within a thread's reach, within a block's shared memory and beyond it."""
+    """Rows that a thread sorts, rows that fit into shared memory, and longer rows."""
     block = drawn_block(min(700, num_src), num_src, top, seed=num_src + hub, hub=hub, device="cuda")
     offsets, dst, edge = ops.transpose(block.indptr, block.indices, num_src)
     right = torch.argsort(block.indices, stable=True)
@@ -29,7 +29,7 @@ def test_transpose_is_a_stable_sort(ops, num_src, top, hub):
 
 def test_transpose_of_many_long_rows(ops):
     block = drawn_block(40_000, 40_000, 9, seed=3, device="cuda")
-    block.indices %= 900  # some two hundred edges each
+    block.indices %= 900  # about two hundred edges each
     first = ops.transpose(block.indptr, block.indices, 40_000)
     assert_same(first[2], torch.argsort(block.indices, stable=True).int().cpu())
     for _ in range(5):
@@ -81,14 +81,14 @@ def check(ops, kernel, block, dim, dtype, weighted):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("dim", WIDTHS)
-def test_tuned(ops, dim, dtype, weighted):
+def test_tuned_kernel(ops, dim, dtype, weighted):
     check(ops, "tuned", drawn_block(700, 1500, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
 
 @pytest.mark.parametrize("kernel", ["simple", (8, 32), (32, 8), (1, 32)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("dim", [1, 30, 64, 129, 602])
-def test_simple_and_memory_aware(ops, kernel, dim, dtype):
+def test_simple_and_memory_aware_kernels(ops, kernel, dim, dtype):
     for weighted in (False, True):
         check(ops, kernel, drawn_block(300, 700, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
@@ -96,7 +96,7 @@ def test_simple_and_memory_aware(ops, kernel, dim, dtype):
 @pytest.mark.parametrize("kernel", ["simple", "tuned", (8, 32)], ids=str)
 @pytest.mark.parametrize("hub", [128, 129, 1000, 30_000])
 @pytest.mark.parametrize("dim", [1, 64, 130, 256])
-def test_a_huge_row(ops, kernel, hub, dim):
+def test_long_row(ops, kernel, hub, dim):
     check(
         ops,
         kernel,
@@ -108,8 +108,8 @@ def test_a_huge_row(ops, kernel, hub, dim):
 
 
 @pytest.mark.parametrize("rows", range(1, 8))
-def test_rows_of_a_group_do_not_show(ops, rows):
-    """Enough rows that as many are really taken, and few."""
+def test_results_do_not_depend_on_rows_per_group(ops, rows):
+    """With enough rows to fill groups, and with few rows."""
     for num_dst in (50, 300_000):
         block = drawn_block(num_dst, num_dst + 100, 9, seed=1, hub=1000, device="cuda")
         x = torch.randn(block.num_src, 64, device="cuda")
@@ -117,8 +117,8 @@ def test_rows_of_a_group_do_not_show(ops, rows):
         assert torch.equal(ops.aggregate_tuned(*args, None, rows), ops.aggregate_tuned(*args))
 
 
-def test_neighbours_beyond_a_row_do_not_reach_it(ops):
-    """A row's window holds the next row's weights and ids too: those are no numbers here."""
+def test_rows_ignore_data_of_the_next_row(ops):
+    """The window of a row also loads data of the next row, which is NaN and infinite here."""
     indptr = torch.tensor([0, 3, 6, 6, 7], dtype=torch.int32, device="cuda")
     indices = torch.tensor([1, 2, 3, 4, 4, 4, 0], dtype=torch.int32, device="cuda")
     x = torch.ones(5, 8, device="cuda")
@@ -130,8 +130,8 @@ def test_neighbours_beyond_a_row_do_not_reach_it(ops):
         assert bool(out[1].isnan().all())
 
 
-def test_rows_that_are_not_aligned(ops):
-    """Storage that begins at an odd place takes narrower loads."""
+def test_unaligned_rows(ops):
+    """Unaligned storage uses narrower loads."""
     block = drawn_block(300, 700, 11, seed=1, device="cuda")
     for dtype in DTYPES:
         for skipped in (1, 2, 4):
@@ -142,7 +142,7 @@ def test_rows_that_are_not_aligned(ops):
             assert torch.equal(out, aligned)
 
 
-def test_refusals(ops):
+def test_bad_arguments(ops):
     block = drawn_block(5, 9, 3, seed=1, device="cuda")
     x = torch.ones(9, 4, device="cuda")
     args = (block.indptr, block.indices, x, 5, "sum")

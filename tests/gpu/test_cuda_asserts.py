@@ -1,5 +1,5 @@
-"""An index out of range ends as a CUDA error, in release builds too, never as a wrong row, and
-never as an endless wait for sizes."""
+"""An index out of range gives a CUDA error, also in release builds: never a wrong row, and never
+an endless wait for sizes."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.gpu
 
-# A device assert spoils the process it happens in, hence a process of its own.
+# A device assert makes CUDA unusable in its process, so each case has its own process.
 SETUP = """
 import torch
 from gnnbench.kernels.library import load_native
@@ -41,7 +41,7 @@ CALLS = {
     "gather-negative": "ops.gather(rows, ints(-1))",
     "aggregate": "ops.aggregate(ints(0, 1), ints(3), rows, 1, 'sum')",
     "aggregate-indptr": "ops.aggregate(ints(0, 2), ints(1), rows, 1, 'sum')",
-    # The kernels that were to tell the sizes are enqueued, and never run.
+    # The kernels that write the sizes are enqueued but never run.
     "waiting": "late(lambda: ops.id_map(ints(1, 2), ints(3)))",
     "waiting-batch": "late(lambda: ops.fused_map(ints(0, 1).long(), ints(0), ints(0), *HOW))",
     "union": "ops.union_ids([ints(0), ints(40)], 40, False)",
@@ -73,7 +73,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def processes():
-    """All at once: most of what one takes is its start."""
+    """All processes start together, because the start takes most of their time."""
     begun = {
         name: subprocess.Popen(
             [sys.executable, "-c", f"{SETUP}\n{call}\ntorch.cuda.synchronize()\nprint('no error')"],
@@ -88,7 +88,7 @@ def processes():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_out_of_range_is_an_error(name, processes):
+def test_index_out_of_range_is_an_error(name, processes):
     stdout, stderr = processes[name].communicate(timeout=120)
     assert "no error" not in stdout
     assert processes[name].returncode != 0

@@ -1,4 +1,4 @@
-"""A bias and ReLU in one pass on a GPU: values to the bit, sums within bounds, in one order."""
+"""A fused bias and ReLU on a GPU: values bit by bit, sums within bounds and repeatable."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def random(*shape, dtype, seed=1):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("rows,dim", SHAPES)
-def test_values_and_gradients(rows, dim, dtype):
+def test_values_and_gradients_equal_torch(rows, dim, dtype):
     x, bias = random(rows, dim, dtype=dtype), random(dim, dtype=dtype, seed=2)
     grad = random(rows, dim, dtype=dtype, seed=3)
     right = torch.relu(x + bias)
@@ -33,7 +33,7 @@ def test_values_and_gradients(rows, dim, dtype):
     assert torch.equal(*actual)
 
 
-def test_rows_that_begin_between_packs_and_nan():
+def test_unaligned_rows_and_nan():
     storage = torch.full((1 + 300 * 8,), torch.nan, device="cuda")
     x, bias = storage[1:].view(300, 8), torch.ones(8, device="cuda")
     x[:299] = -2

@@ -1,4 +1,4 @@
-"""The ceilings' kernels on a GPU: their results tell that all was done."""
+"""Roofline ceiling kernels on a GPU: their results prove that all work was done."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def total(t):
 
 
 @pytest.mark.parametrize("lines", [1, 7, 1000, 300_001])
-def test_a_copy_is_the_source(gpu, lines):
+def test_copy_equals_the_source(gpu, lines):
     source = gpu.put(words(lines))
     target = torch.zeros_like(source)
     ceilings.copy(source, target)
@@ -28,7 +28,7 @@ def test_a_copy_is_the_source(gpu, lines):
 
 @pytest.mark.parametrize("lines", [1, 1001, 300_001])
 @pytest.mark.parametrize("passes", [1, 3])
-def test_every_word_is_read_in_every_pass(gpu, lines, passes):
+def test_every_pass_reads_every_word(gpu, lines, passes):
     w = words(lines)
     assert int(ceilings.read(gpu.put(w), passes)) == total(w) * passes % MODULUS
 
@@ -44,7 +44,7 @@ def test_every_row_is_read(gpu, width, n):
 
 
 @pytest.mark.parametrize("steps", [1, 1000, 1 << 16])
-def test_every_multiply_add_and_every_read_is_counted(gpu, steps):
+def test_every_multiply_add_and_every_read_is_executed(gpu, steps):
     like = gpu.put(torch.empty(0))
     threads = torch.cuda.get_device_properties(0).multi_processor_count * 8 * 256
     assert int(ceilings.fma(like, steps)) == steps * threads * 8

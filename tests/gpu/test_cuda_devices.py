@@ -1,7 +1,7 @@
-"""Every operator runs on its tensors' device, whatever device is current, and from a fresh thread.
+"""Every operator runs on the device of its tensors, for any current device, and in a new thread.
 
-On a machine of several GPUs the last one draws while the first is current; the tests' names say
-which it was.
+On a machine with several GPUs the last one runs operators while the first is current; the test ids
+name the device.
 """
 
 import threading
@@ -35,8 +35,8 @@ def flat_tensors(outputs: Any) -> list[Tensor]:
     return [outputs] if isinstance(outputs, Tensor) else list(outputs)
 
 
-def in_a_fresh_thread(call: Call, device: torch.device) -> Any:
-    """What ``call`` returns there, with device 0 current before and after."""
+def in_a_new_thread(call: Call, device: torch.device) -> Any:
+    """The result of ``call`` in a new thread, with device 0 current before and after."""
     outputs: list[Any] = []
 
     def run() -> None:
@@ -56,7 +56,7 @@ def in_a_fresh_thread(call: Call, device: torch.device) -> Any:
     return outputs[0]
 
 
-def test_every_operator_is_called_here():
+def test_every_operator_has_a_call():
     load_native()
     registered = torch._C._dispatch_get_registrations_for_dispatch_key("CUDA")
     ours = {name.removeprefix("gnnbench::") for name in registered if name.startswith("gnnbench::")}
@@ -64,10 +64,10 @@ def test_every_operator_is_called_here():
 
 
 @pytest.mark.parametrize("name", [f"{name} on {WHERE}" for name in sorted(CALLS)])
-def test_runs_on_its_tensors_device_from_a_fresh_thread(name):
+def test_operator_runs_on_its_tensors_device_in_a_new_thread(name):
     call = CALLS[name.split()[0]]
     device = torch.device("cuda", LAST)
-    got = in_a_fresh_thread(call, device)
+    got = in_a_new_thread(call, device)
     expected = call(torch.device("cpu"))
     if isinstance(expected, MiniBatch):
         assert same_work(expected, got) is None
@@ -81,8 +81,8 @@ def test_runs_on_its_tensors_device_from_a_fresh_thread(name):
             assert torch.equal(ours.cpu(), right)
 
 
-def test_threads_draw_at_once():
-    """Each thread has a mailbox of its own: sizes never reach another one's batch."""
+def test_concurrent_threads_do_not_mix_sizes():
+    """Each thread has its own mailbox, so sizes never reach a batch of another thread."""
     device = torch.device("cuda", LAST)
     graph = CSC.indptr.to(device), CSC.indices.to(device)
     failures: list[BaseException] = []

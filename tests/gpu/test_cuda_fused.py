@@ -1,4 +1,4 @@
-"""fused_map and fastsample on the GPU draw what the CPU's hop-by-hop sampler draws."""
+"""fused_map and fastsample on the GPU draw the same samples as the CPU's hop-by-hop sampler."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def pick_of(name: str, csc: Csc) -> PickSpec:
 
 
 class OnGpu:
-    """A graph on the GPU or in locked memory, sampled by one of the two operators."""
+    """One of the two samplers on a graph in GPU or locked host memory."""
 
     def __init__(self, sampler: str, csc: Csc, put=lambda t: t.cuda()) -> None:
         self.graph = (put(csc.indptr), put(csc.indices))
@@ -81,7 +81,7 @@ HAND = Csc(
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("dtype", IDS)
-def test_hand_made_batch(sampler, dtype):
+def test_batch_by_hand(sampler, dtype):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
     run = OnGpu(sampler, csc)
     seeds = torch.tensor([2, 3, 0], dtype=dtype)
@@ -118,9 +118,9 @@ def test_batch_equals_cpu(sampler, pick, frontier, dtype, fanouts):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("fanout", [1, 16, 31, 32, 33, 1000])
-def test_hubs_and_every_shape_of_a_group(sampler, pick, fanout):
-    # 1024 and 1025 draws are the last row of a group and the first of a whole block; tiles end in
-    # rows of the next.
+def test_hubs_and_every_group_shape(sampler, pick, fanout):
+    # A row of 1024 draws is handled by a group, one of 1025 by a whole block; tiles end within
+    # rows of the next tile.
     hub = 1024 + fanout
     degrees = np.array([100_000, 0, 3, hub, hub + 1, 5000, 1, 31, 2047] + [fanout, 40] * 30)
     csc = csc_of(degrees, torch.int32, seed=5)
@@ -130,7 +130,7 @@ def test_hubs_and_every_shape_of_a_group(sampler, pick, fanout):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("pick", UNWEIGHTED[:4])
-def test_every_neighbour(sampler, pick):
+def test_all_neighbours(sampler, pick):
     csc = skewed(500, torch.int32, seed=2)
     seeds = torch.arange(0, 500, 3, dtype=torch.int32)
     check(sampler, csc, seeds, [2**31 - 1, 2**31 - 1], pick_of(pick, csc), "cumulative")
@@ -138,7 +138,7 @@ def test_every_neighbour(sampler, pick):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_many_tiles(sampler):
-    # 120 000 rows: thousands of blocks look back over one another.
+    # 120 000 rows: thousands of blocks in the decoupled look-back scan.
     csc = skewed(120_000, torch.int32, seed=8, top=200)
     seeds = torch.randperm(120_000, generator=torch.Generator().manual_seed(1)).to(torch.int32)
     for frontier in FRONTIERS:
@@ -193,7 +193,7 @@ def test_topology_in_locked_memory(sampler, pick):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("dtype", IDS)
-def test_any_capacity_gives_the_same_work(sampler, frontier, dtype):
+def test_work_does_not_depend_on_the_capacity(sampler, frontier, dtype):
     csc = skewed(4000, dtype, seed=3, top=500)
     seeds = torch.arange(0, 4000, 16, dtype=dtype)
     fanouts = [8, 8, 8]
@@ -212,7 +212,7 @@ def test_any_capacity_gives_the_same_work(sampler, frontier, dtype):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_high_water_holds_batch_after_batch(sampler):
+def test_high_water_capacity_fits_later_batches(sampler):
     csc = skewed(20_000, torch.int32, seed=2, top=1000)
     run = OnGpu(sampler, csc)
     mark = HighWater()
@@ -229,7 +229,7 @@ def test_high_water_holds_batch_after_batch(sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_repeats_draw_the_same(sampler):
+def test_repeated_calls_draw_the_same(sampler):
     csc = skewed(50_000, torch.int32, seed=2, top=3000)
     run = OnGpu(sampler, csc)
     seeds = torch.arange(0, 50_000, 10, dtype=torch.int32)
@@ -245,7 +245,7 @@ def test_repeats_draw_the_same(sampler):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("dtype", IDS)
-def test_faults_are_told_and_leave_nothing(sampler, dtype):
+def test_errors_are_reported_and_leave_no_state(sampler, dtype):
     csc = skewed(2000, dtype, seed=4)
     run = OnGpu(sampler, csc)
     spec = PickSpec.of("floyd")
@@ -269,7 +269,7 @@ def test_faults_are_told_and_leave_nothing(sampler, dtype):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("bad", [-1, 600, 2**31 - 1])
-def test_broken_indices(sampler, pick, bad):
+def test_invalid_indices(sampler, pick, bad):
     csc = skewed(600, torch.int32, seed=4)
     spec = pick_of(pick, csc)
     csc.indices[::3] = bad
@@ -281,7 +281,7 @@ def test_broken_indices(sampler, pick, bad):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("broken", [[0, 3, 2, 4], [0, 3, 3, 99], [-5, 3, 3, 4]])
-def test_broken_indptr(sampler, broken):
+def test_invalid_indptr(sampler, broken):
     csc = Csc(torch.tensor(broken), torch.tensor([1, 2, 0, 1], dtype=torch.int32))
     run = OnGpu(sampler, csc)
     with pytest.raises(DataError, match="indptr is broken"):
@@ -290,9 +290,9 @@ def test_broken_indptr(sampler, broken):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_rows_that_overlap(sampler):
+def test_overlapping_rows(sampler):
     csc = Csc(torch.tensor([0, 4, 0, 4]), torch.tensor([0, 2, 0, 2], dtype=torch.int32))
-    run = OnGpu(sampler, csc)  # the row between them is never looked at
+    run = OnGpu(sampler, csc)  # the row between them is never read
     with pytest.raises(DataError, match="indptr is broken"):
         run(torch.tensor([0, 2]), [4, 4], PickSpec.of("floyd"), "cumulative")
     assert run.is_clean()

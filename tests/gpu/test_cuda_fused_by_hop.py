@@ -1,4 +1,4 @@
-"""Fused-Map in its paper's shape on the GPU: the CPU's hop-by-hop edges, a map for each hop."""
+"""Fused-Map as in its paper (a map for each hop) on the GPU: the same edges as on the CPU."""
 
 from dataclasses import replace
 from functools import partial
@@ -39,13 +39,13 @@ HAND = Csc(torch.tensor([0, 0, 1, 4, 6]), torch.tensor([1, 3, 3, 3, 0, 1], dtype
 
 
 @pytest.mark.parametrize("dtype", IDS)
-def test_hand_made_batch(dtype):
+def test_batch_by_hand(dtype):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
     seeds = torch.tensor([2, 3, 0], dtype=dtype)
     got = on_gpu(csc, seeds, [2, 2], PickSpec.of("floyd"), "cumulative")
     outer, inner = got.blocks
     assert inner.indptr.tolist() == [0, 2, 4, 4]
-    assert inner.indices.tolist() == [1, 1, 2, 3]  # one new node, 1: its id is known
+    assert inner.indices.tolist() == [1, 1, 2, 3]  # one new node, 1, so its local id is determined
     assert inner.src_nodes.tolist() == [2, 3, 0, 1]
     assert outer.indptr.tolist() == [0, 2, 4, 4, 5]
     assert outer.indices.tolist() == [1, 1, 2, 3, 3]
@@ -66,7 +66,7 @@ def test_batch_equals_cpu(pick, frontier, dtype, fanouts):
     assert same_work(right, got, frontier) is None
 
 
-def test_nothing_to_sample():
+def test_empty_seeds_and_graphs():
     for frontier in FRONTIERS:
         no_seeds = torch.empty(0, dtype=torch.int32)
         got = on_gpu(HAND, no_seeds, [2, 2], PickSpec.of("floyd"), frontier)
@@ -75,7 +75,7 @@ def test_nothing_to_sample():
 
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("hops", [1, 2])
-def test_faults_of_a_hop_are_told_by_its_map(dtype, hops):
+def test_errors_of_a_hop_are_reported_by_its_map(dtype, hops):
     fanouts = [2] * hops
     whole = Csc(HAND.indptr, HAND.indices.to(dtype))
     for bad in (4, -1, 2**31 - 1):

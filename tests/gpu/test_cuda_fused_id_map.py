@@ -1,4 +1,4 @@
-"""fused_id_map on the GPU renames ids as the CPU's three passes do."""
+"""fused_id_map on the GPU maps ids like the CPU's three passes."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_id_map_equals_three_passes(dtype, num_dst, num_neighbors, top):
     assert torch.equal(src[local.long()], neighbors)
 
 
-def test_id_map_wide_ids_and_one_hot_id():
+def test_id_map_of_wide_ids_and_of_one_frequent_id():
     dst = torch.tensor([1 << 40, (1 << 40) + (1 << 32), 2**63 - 2], device="cuda")
     neighbors = torch.tensor([1 << 32, 1 << 40, 0, 2**63 - 2, 1 << 32], device="cuda")
     src, (local,) = fused_id_map(dst, [neighbors])

@@ -1,4 +1,4 @@
-"""Gathered rows are the table's, bit for bit, whatever their width and alignment."""
+"""Gathered rows are identical to the table, for any width and alignment."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def test_shapes(ops, gpu):
     assert ops.gather(put(torch.empty(5, 0)), put(ids)).shape == (3, 0)
 
 
-def test_refusals(ops, gpu):
+def test_bad_arguments(ops, gpu):
     put = gpu.put
     table, ids = put(torch.ones(5, 2)), put(torch.tensor([1]))
     with pytest.raises(RuntimeError, match="ids must be int32 or int64"):

@@ -1,4 +1,4 @@
-"""GNNLab's sampler on the GPU draws what the CPU draws, over one table for all batches."""
+"""GNNLab's sampler on the GPU draws the same as on the CPU, with one table for all batches."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def spec_of(pick, csc):
 
 
 def check(csc, seeds, fanouts, spec, table, put, frontier="cumulative", batch=0):
-    """One batch on the GPU against the two-step sampler on the CPU."""
+    """Compares one batch on the GPU with the two-step sampler on the CPU."""
     how = {"frontier": frontier, "key": 99, "batch": batch, "with_positions": True}
     if spec.gives_weights:
         how["with_positions"] = False
@@ -61,7 +61,7 @@ def test_seeds_of_the_other_dtype_and_a_graph_in_locked_memory(gpu, dtype):
         check(csc, seeds, [5, 5], spec_of("weighted_alias", csc), VersionedTable("cuda"), put)
 
 
-def test_contested_nodes_get_one_id(gpu):
+def test_nodes_inserted_by_several_threads_get_one_id(gpu):
     width, rows = 2000, 4000
     indptr = torch.arange(rows + 1) * width
     csc = Csc(indptr, torch.arange(width, dtype=torch.int32).repeat(rows))
@@ -72,7 +72,7 @@ def test_contested_nodes_get_one_id(gpu):
               batch=batch)  # fmt: skip
 
 
-def test_versions_start_anew_after_the_last(gpu):
+def test_versions_restart_after_the_last(gpu):
     csc = csc_of(np.full(500, 12), torch.int32, 5)
     table = VersionedTable("cuda")
     floyd = PickSpec.of("floyd")
@@ -111,7 +111,7 @@ def test_table_by_hand(ops, gpu):
 
 
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
-def test_nothing_to_sample(gpu, frontier):
+def test_empty_seeds_and_graphs(gpu, frontier):
     csc = csc_of(np.array([0, 2, 1]), torch.int64, 1)
     table = VersionedTable("cuda")
     for seeds in (torch.empty(0, dtype=torch.int64), torch.tensor([0])):
@@ -127,7 +127,7 @@ def test_nothing_to_sample(gpu, frontier):
         ({"indices": -1}, DataError, "indices holds an id that is not a node"),
     ],
 )
-def test_faults_are_told_and_forgotten(gpu, changed, error, message):
+def test_errors_are_reported_and_cleared(gpu, changed, error, message):
     csc = csc_of(np.full(50, 8), torch.int32, 7)
     broken = csc.indices.clone()
     broken[40:] = changed.get("indices", broken[40:])

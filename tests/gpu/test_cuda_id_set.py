@@ -1,4 +1,4 @@
-"""Sets of ids are the CPU's, bit for bit: unions, places, rows and ones."""
+"""Sets of ids are identical to the CPU's: unions, positions, rows and ones."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def on_gpu(batches):
         (100, [7] * 70),
     ],
 )  # fmt: skip
-def test_unions_are_the_cpus(nodes, sizes, dtype, shared):
+def test_unions_equal_the_cpu(nodes, sizes, dtype, shared):
     batches = drawn(nodes, sizes, dtype)
     right, actual = (union_ids(b, nodes, shared) for b in (batches, on_gpu(batches)))
     assert_same(actual.ids, right.ids)
@@ -49,7 +49,7 @@ def test_unions_of_few_of_many_nodes(dtype, shared):
     assert int(batches[0][0]) in right.ids.tolist()
 
 
-def test_ids_that_are_repeated():
+def test_repeated_ids():
     batches = [torch.tensor([5, 5, 64, 9], dtype=torch.int32), torch.full((4000,), 77).int()]
     for shared in (False, True):
         right, actual = (union_ids(b, 100, shared) for b in (batches, on_gpu(batches)))
@@ -84,7 +84,7 @@ def test_rows_of_a_batch(width, dtype, ids_dtype):
 
 
 @pytest.mark.parametrize("shift", [1, 2, 4, 8])
-def test_rows_that_are_not_aligned(shift):
+def test_unaligned_rows(shift):
     ids = torch.tensor([90, 2, 33], dtype=torch.int32, device="cuda")
     union = union_ids([ids], 100)
     rows = torch.arange(shift + 3 * 16, dtype=torch.uint8, device="cuda")[shift:].view(3, 16)
@@ -95,7 +95,7 @@ def test_rows_that_are_not_aligned(shift):
 @pytest.mark.parametrize(
     "first,pieces,width", [(0, 1, 1), (0, 3, 7), (5, 2, 16), (40, 9, 33), (900, 1, 5)]
 )
-def test_ones_are_the_cpus(first, pieces, width, dtype):
+def test_ones_equal_the_cpu(first, pieces, width, dtype):
     batches = drawn(500, [100, 0, 333, 7, 250], dtype)
     actual = []
     for where in (batches, on_gpu(batches)):
@@ -104,11 +104,11 @@ def test_ones_are_the_cpus(first, pieces, width, dtype):
     assert_same(actual[1], actual[0])
 
 
-def test_the_current_stream_is_used():
-    """Ids are written late, by the same stream; the host waits for no other one."""
+def test_current_stream_is_used():
+    """The same stream writes the ids late; the host waits for no other stream."""
     other, stream = torch.cuda.Stream(), torch.cuda.Stream()
     ids = torch.zeros(1000, dtype=torch.int32, device="cuda")
-    with torch.cuda.stream(stream):  # what first calls load, for which the device waits, is there
+    with torch.cuda.stream(stream):  # first calls load modules, which synchronizes the device
         ids.add_(torch.arange(1000, dtype=torch.int32, device="cuda")).zero_()
         union_ids([ids], 2000).gather(ids, ids[:1])
     torch.cuda.synchronize()
@@ -125,7 +125,7 @@ def test_the_current_stream_is_used():
     torch.cuda.synchronize()
 
 
-def test_refusals():
+def test_bad_arguments():
     (ids,) = on_gpu(drawn(40, [5], torch.int32))
     union = union_ids([ids], 40)
     with pytest.raises(UsageError, match="batches must be on a CUDA device"):
@@ -138,4 +138,4 @@ def test_refusals():
         union.ones([ids], 0, torch.zeros(1, 2, 4, dtype=torch.float16, device="cuda"))
     with pytest.raises(UsageError, match="ones must be on a CUDA device"):
         union.ones([ids], 0, torch.zeros(1, 1, 4, dtype=torch.float16))
-    assert float(torch.ones(3, device="cuda").sum()) == 3  # the device goes on
+    assert float(torch.ones(3, device="cuda").sum()) == 3  # the device still works

@@ -1,4 +1,4 @@
-"""What a batch keeps of the device's memory, and what happens where it is not there."""
+"""Device memory kept by a batch, and errors when device memory is too small."""
 
 import gc
 
@@ -15,7 +15,7 @@ from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 
-# Blocks of torch's allocator above 1 MiB are not split where less than that would remain.
+# Torch's allocator does not split blocks above 1 MiB if less than 1 MiB would remain.
 SLACK = 1 << 20
 FUSED = ("fused-map", "fastsample")
 HOW = {"pick": "floyd", "frontier": "cumulative", "key": 3, "batch": 1, "with_positions": True}
@@ -26,8 +26,8 @@ def bytes_of(t: torch.Tensor) -> int:
     return t.numel() * t.element_size()
 
 
-class Drawer:
-    """One sampler with all that it keeps, capacities known or not."""
+class SamplerState:
+    """One sampler with its state, whether capacities are known or not."""
 
     def __init__(self, name: str, csc: Csc) -> None:
         self.graph = csc.indptr.cuda(), csc.indices.cuda()
@@ -64,12 +64,12 @@ KINDS = ["src_nodes", "indptr", "indices", "positions"]
 @pytest.mark.parametrize("known", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_kept_tensor_keeps_nothing_else(name, kind, known):
-    # A batch takes some 25 MB, most of them of the edges of the input block.
+def test_reference_to_a_tensor_keeps_no_other_memory(name, kind, known):
+    # A batch takes about 25 MB, most of it for the edges of the input block.
     csc = csc_of(np.full(200_000, 12), torch.int64, seed=3)
-    draw = Drawer(name, csc)
+    draw = SamplerState(name, csc)
     seeds = torch.randperm(200_000, generator=torch.Generator().manual_seed(0))[:20_000].cuda()
-    if known or name == "gnnlab":  # whose table grows once
+    if known or name == "gnnlab":  # the table grows once
         draw(seeds, [10, 10])
     gc.collect()
     torch.cuda.synchronize()
@@ -85,7 +85,7 @@ def test_a_kept_tensor_keeps_nothing_else(name, kind, known):
     total = sum(bytes_of(getattr(b, k)) for b in drawn.blocks for k in KINDS[1:])
     total += bytes_of(drawn.blocks[0].src_nodes)
     assert total > 16 << 20
-    # Fused samplers draw a batch where it stays, with a quarter of room, once they know its sizes.
+    # Once fused samplers know the sizes, they draw a batch in place, with a quarter of extra room.
     room = HighWater.MARGIN if known and name in FUSED else 1.0
     assert whole <= room * (total + bytes_of(drawn.blocks[1].src_nodes)) + 8 * SLACK
     del drawn
@@ -100,7 +100,7 @@ def test_a_kept_tensor_keeps_nothing_else(name, kind, known):
 @pytest.mark.parametrize("name", FUSED)
 def test_blocks_of_new_share_one_csc(name):
     csc = skewed(50_000, torch.int32, seed=4)
-    drawn = Drawer(name, csc)(torch.arange(1000, device="cuda"), [5, 5], "new")
+    drawn = SamplerState(name, csc)(torch.arange(1000, device="cuda"), [5, 5], "new")
     inner, outer = drawn.blocks[1], drawn.blocks[0]
     for kind in KINDS:
         part, all_of_it = getattr(inner, kind), getattr(outer, kind)
@@ -115,13 +115,13 @@ def test_blocks_of_new_share_one_csc(name):
     assert storages["positions"].nbytes() <= bytes_of(outer.positions) + 32 * 8
 
 
-def test_the_id_map_gives_nodes_alone():
+def test_id_map_keeps_only_the_nodes():
     ids = torch.zeros(1_000_000, dtype=torch.int64, device="cuda")
     nodes, _ = fused_id_map(ids[:1], [ids])
     assert nodes.untyped_storage().nbytes() == 8
 
 
-# The seeds' neighbours have none themselves: a batch takes little, its worst case 2^24 edges a hop.
+# The seeds' neighbours are isolated: batches are small, the worst case is 2^24 edges per hop.
 def star() -> Csc:
     degrees = torch.zeros(100_000, dtype=torch.int64)
     degrees[:2000] = 10
@@ -132,7 +132,7 @@ def star() -> Csc:
 
 @pytest.fixture
 def little_memory():
-    """Lets the process have some 64 MiB more than it has."""
+    """Limits the process to about 64 MiB more than its current memory."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
@@ -148,7 +148,7 @@ WITH = {"pick": "with_replacement", "key": 3, "batch": 1, "with_positions": True
 
 
 @pytest.mark.parametrize("name", ["fused-map", "fastsample"])
-def test_a_guess_beyond_the_memory_is_made_smaller(name, little_memory):
+def test_too_large_capacity_estimate_is_reduced(name, little_memory):
     csc = star()
     seeds = torch.arange(2000, dtype=torch.int32)
     args = (csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), [10, 1000, 1000])
@@ -164,7 +164,7 @@ def test_a_guess_beyond_the_memory_is_made_smaller(name, little_memory):
     assert took == [nodes, 20_000, nodes, 0, nodes, 0]
 
 
-def test_a_queue_beyond_the_memory_is_made_smaller(little_memory):
+def test_too_large_queue_is_reduced(little_memory):
     csc = star()
     seeds = torch.arange(2000, dtype=torch.int32)
     drawn, _ = pgsampler(
@@ -176,9 +176,9 @@ def test_a_queue_beyond_the_memory_is_made_smaller(little_memory):
 
 
 @pytest.mark.parametrize("name", ["fused-map", "fastsample", "pgsampler"])
-def test_a_batch_beyond_the_memory_is_told(name, little_memory):
+def test_too_large_batch_is_an_error(name, little_memory):
     # 2000 rows of 10 000 edges, 12 bytes each with their positions.
-    draw = Drawer(name, star())
+    draw = SamplerState(name, star())
     seeds = torch.arange(2000, device="cuda", dtype=torch.int32)
     args = (*draw.graph, seeds, [10_000])
     with pytest.raises(RuntimeError, match="CUDA out of memory in gnnbench::"):

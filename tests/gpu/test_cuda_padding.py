@@ -1,4 +1,4 @@
-"""Padding on a GPU is the CPU's, bit for bit."""
+"""Padding on a GPU is identical to padding on the CPU."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_it_is_the_cpu_s(seed, weighted):
+def test_padding_equals_the_cpu(seed, weighted):
     """Several layers, one of them large, offsets at every alignment."""
     draw = torch.Generator().manual_seed(seed)
     layers = 1 + seed

@@ -1,4 +1,4 @@
-"""Rows read page by page, by whole lines, or over kept rows are the table's, bit for bit."""
+"""Rows read page by page, by whole lines, or from kept rows are identical to the table."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 
 
 def made(rows, width, dtype):
-    """A pinned table whose bits are any."""
+    """A pinned table of random bits."""
     bits = torch.Generator().manual_seed(width)
     size = rows * width * dtype.itemsize
     raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
@@ -34,7 +34,7 @@ def same_bits(rows, right):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 100, 120, 128, 261, 602, 1025])
 @pytest.mark.parametrize("access", ACCESSES)
-def test_equals_the_table(access, width, dtype, ids_dtype):
+def test_rows_equal_the_table(access, width, dtype, ids_dtype):
     table = made(5000, width, dtype)
     ids = torch.randint(0, 5000, (7777,), generator=torch.Generator().manual_seed(3))
     rows = gather_zero_copy(table, ids.to(ids_dtype).cuda(), access, page_bytes=1 << 14, blocks=3)
@@ -44,8 +44,8 @@ def test_equals_the_table(access, width, dtype, ids_dtype):
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("width", [1, 3, 33, 128, 261, 1025])
 @pytest.mark.parametrize("num_ids", [1, 31, 32, 33, 255, 5000])
-def test_any_number_of_rows_is_gathered_at_once(num_ids, width, depth):
-    """Requests smaller and larger than all blocks read at a time, and the same rows once."""
+def test_any_number_of_rows_in_one_gather(num_ids, width, depth):
+    """Requests smaller and larger than all blocks read at once, with and without repeated rows."""
     table, read = made(700, width, torch.float32), none_read()
     ids = torch.randint(0, 700, (num_ids,), generator=torch.Generator().manual_seed(num_ids))
     given, out = ids.cuda(), torch.empty(num_ids, width, device="cuda")
@@ -60,7 +60,7 @@ def test_any_number_of_rows_is_gathered_at_once(num_ids, width, depth):
 @pytest.mark.parametrize("width", [3, 128, 129])
 @pytest.mark.parametrize("blocks", [1, 2, 64, 65535])
 def test_grids_of_any_size(blocks, width):
-    """More requests than 64 blocks read at a time: bits and counts, through every kernel."""
+    """More requests than 64 blocks read at once: rows and counts, with every kernel."""
     table, read = made(70_000, width, torch.float32), none_read()
     ids = torch.randint(0, 70_000, (99_999,), generator=torch.Generator().manual_seed(4))
     given, right = ids.cuda(), table[ids]
@@ -93,7 +93,7 @@ def test_empty_requests(access):
     assert gather_zero_copy(torch.empty(5, 0).pin_memory(), ids, access).shape == (2, 0)
 
 
-def test_refusals():
+def test_bad_arguments():
     table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
     with pytest.raises(UsageError, match="access must be one of naive, aligned, page-ordered"):
         gather_zero_copy(table, ids, "sorted")
@@ -107,7 +107,7 @@ def test_refusals():
         gather_zero_copy(torch.ones(5, 4), ids, PAGE_ORDERED)
 
 
-def test_rows_whose_units_a_kernel_cannot_count():
+def test_too_wide_rows_are_refused():
     """Reported before memory is allocated; a table without rows needs none."""
     table, ids = torch.empty(0, 2**29), torch.tensor([0], device="cuda")
     words = r"table must have rows of at most 2\^30 bytes; split it by columns"
@@ -123,8 +123,8 @@ def test_rows_whose_units_a_kernel_cannot_count():
 
 @pytest.mark.parametrize("width", [1, 7, 128, 261])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_rows_over_those_of_the_last_batch(width, dtype):
-    """For hundreds of steps: bits, hits, and what is remembered."""
+def test_reuse_of_the_last_batch(width, dtype):
+    """Rows, hits and remembered slots, for hundreds of steps."""
     nodes, random = 900, torch.Generator().manual_seed(1)
     table = made(nodes, width, dtype)
     slots, generations = (torch.zeros(nodes, dtype=torch.int32, device="cuda") for _ in range(2))
@@ -143,9 +143,9 @@ def test_rows_over_those_of_the_last_batch(width, dtype):
 
 
 @pytest.mark.parametrize("nodes", [600, 8000])
-def test_kept_rows_among_more_than_are_read_at_a_time(nodes):
-    """A table of less than a page is in order as it is, but for what is not read."""
-    table = made(nodes, 17, torch.float32)  # a warp each: 32 rows at a time by one block
+def test_kept_rows_in_large_requests(nodes):
+    """All rows of a table smaller than a page are in page order, apart from those not read."""
+    table = made(nodes, 17, torch.float32)  # one warp per row: a block reads 32 rows at once
     random = torch.Generator().manual_seed(2)
     slots, generations = (torch.zeros(nodes, dtype=torch.int32) for _ in range(2))
     hot = torch.randperm(nodes, generator=random)[: nodes // 2]
@@ -159,8 +159,8 @@ def test_kept_rows_among_more_than_are_read_at_a_time(nodes):
     assert int(hits) == nodes // 2
 
 
-def test_rows_over_a_cache():
-    """A static cache: nothing is remembered, and repeated ids are served."""
+def test_reuse_of_a_static_cache():
+    """Nothing is remembered, and ids may repeat."""
     table = made(100, 12, torch.float32)
     hot = torch.tensor([7, 3, 99])
     slots = torch.full((100,), -5, dtype=torch.int32)
@@ -181,7 +181,7 @@ def none_read():
 
 
 def at_once(table, batches, read, blocks=16):
-    """Rows of batches on the host, read once by the GPU, into memory that holds something else."""
+    """Rows of batches on the host that the GPU reads once, into memory with other contents."""
     given = [b.cuda() for b in batches]
     n, width = sum(b.numel() for b in batches), table.shape[1]
     out = torch.full((n, width), 77, dtype=table.dtype, device="cuda")
@@ -194,7 +194,7 @@ def at_once(table, batches, read, blocks=16):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 100, 128, 261, 602, 1025])
 def test_rows_of_several_batches_are_read_once(width, dtype, ids_dtype):
-    """Bits and the number of rows read, as by reference; ids in one batch, in some, in all."""
+    """Rows and number of rows read equal the reference; ids occur in one, some or all batches."""
     table, draw = made(700, width, dtype), torch.Generator().manual_seed(width)
     batches = [torch.randperm(700, generator=draw)[:n].to(ids_dtype) for n in (300, 0, 699, 1, 40)]
     batches.append(torch.tensor([9, 9, 699, 9], dtype=ids_dtype))
@@ -207,8 +207,8 @@ def test_rows_of_several_batches_are_read_once(width, dtype, ids_dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 255, 256, 257, 65536, 100_000])
-def test_tables_of_any_length_are_read_once(rows):
-    """As many bits are sorted as ids have; a run of one id may be as long as the request."""
+def test_rows_of_tables_of_any_length_are_read_once(rows):
+    """The sort uses the bits of the largest id; one id may fill the whole request."""
     table = made(rows, 4, torch.float32)
     batches = [torch.arange(rows), torch.full((3000,), rows - 1), torch.arange(rows).flip(0)]
     read = none_read()
@@ -218,7 +218,7 @@ def test_tables_of_any_length_are_read_once(rows):
     assert int(read) == rows + 1  # it grows
 
 
-def test_nothing_is_read_once():
+def test_read_once_of_empty_batches():
     empty, read = torch.empty(0, dtype=torch.int64), none_read()
     assert at_once(made(5, 4, torch.float32), [empty, empty], read).shape == (0, 4)
     assert int(read) == 0
@@ -226,7 +226,7 @@ def test_nothing_is_read_once():
     assert int(read) == 2
 
 
-def test_what_is_not_read_once():
+def test_read_once_refuses_bad_arguments():
     table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
     out = torch.empty(1, 4, device="cuda")
     with pytest.raises(UsageError, match="distinct must be int64, it is int32"):

@@ -1,4 +1,4 @@
-"""PGSampler's kernel draws what the CPU's hop-by-hop sampler draws, and loses nothing."""
+"""PGSampler's kernel draws the same as the CPU's hop-by-hop sampler, and loses no task."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("variant", SOUND)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
-def test_by_hand(variant, dtype, pick):
+def test_batch_by_hand(variant, dtype, pick):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
     batch, stats = on_gpu(csc, torch.tensor([2, 0]), [3, 6], pick, variant=variant)
     inner, outer = batch.blocks
     nodes = inner.src_nodes.tolist()
-    assert nodes[:2] == [2, 0]  # then those met at the first hop, then those of the second
+    assert nodes[:2] == [2, 0]  # then new nodes of the first hop, then of the second
     assert sorted(nodes[2:5]) == [1, 3, 4]
     assert nodes[5:] == [5]
     assert outer.src_nodes.tolist() == nodes[:5]
@@ -55,7 +55,7 @@ def test_by_hand(variant, dtype, pick):
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2], [10, 10, 10]])
-def test_equals_cpu(variant, pick, dtype, fanouts):
+def test_batch_equals_cpu(variant, pick, dtype, fanouts):
     csc = skewed(4000, dtype, seed=len(fanouts), top=700)
     seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
     check(csc, seeds, fanouts, pick_of(pick, csc), variant=variant)
@@ -71,7 +71,7 @@ def test_any_fetch_size(fetch_size, pick):
 @pytest.mark.parametrize("variant", SOUND)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanout", [1, 10, 64, 65, 600])
-def test_long_rows_are_shared(variant, dtype, fanout):
+def test_long_rows_are_split(variant, dtype, fanout):
     # 4096 draws are one part and 4097 two.
     lengths = [
         100_000,
@@ -94,14 +94,14 @@ def test_long_rows_are_shared(variant, dtype, fanout):
 @pytest.mark.parametrize("variant", SOUND)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanout", [1, 10, 64, 65, 600])
-def test_long_rows_may_be_one_workers(variant, dtype, fanout):
-    # A row of 300_000 is of more draws than a part that would be split off has, by far.
+def test_long_rows_may_stay_whole(variant, dtype, fanout):
+    # A row of 300_000 needs many more draws than a part after a split.
     csc = csc_of(np.array([300_000, 0, 3, 4097 + fanout, 70_000, 1] * 8), dtype, seed=6)
     how = {"variant": variant, "hubs": "whole"}
     for row in range(6):
         assert check(csc, torch.tensor([row]), [fanout], **how).parts == 0
     assert check(csc, torch.arange(48), [fanout, 3], **how).parts == 0
-    # Room for the tasks alone is enough: nothing else is put into the queue.
+    # Room for the tasks is enough, because the queue has no other entries.
     stats = check(csc, torch.arange(48), [fanout], capacity=[49, 48 * fanout], **how)
     assert (stats.attempts, stats.capacity[0]) == (1, 48)
 
@@ -112,7 +112,7 @@ BY_BLOCK = {"worker": "block", "hubs": "whole"}
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2], [10, 10, 10]])
-def test_a_worker_may_be_a_block(pick, dtype, fanouts):
+def test_worker_may_be_a_block(pick, dtype, fanouts):
     csc = skewed(4000, dtype, seed=len(fanouts), top=9000)
     seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
     assert check(csc, seeds, fanouts, pick_of(pick, csc), **BY_BLOCK).parts == 0
@@ -120,13 +120,13 @@ def test_a_worker_may_be_a_block(pick, dtype, fanouts):
 
 @pytest.mark.parametrize("fetch_size", [1, 2, 5, 31, 32])
 @pytest.mark.parametrize("pick", ["reservoir", "reservoir_thinned", "floyd"])
-def test_a_block_takes_any_number_of_tasks(fetch_size, pick):
+def test_block_fetches_any_number_of_tasks(fetch_size, pick):
     csc = skewed(20_000, torch.int32, seed=8, top=2000)
     seeds = torch.arange(0, 4000, 2)
     check(csc, seeds, [10, 10, 10], pick, fetch_size=fetch_size, **BY_BLOCK)
 
 
-def test_blocks_lose_nothing_under_stress():
+def test_blocks_lose_no_task_under_contention():
     csc = csc_of(np.full(500, 2), torch.int32, seed=2)
     graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
     order = torch.randperm(500, generator=torch.Generator().manual_seed(4)).int()
@@ -139,12 +139,12 @@ def test_blocks_lose_nothing_under_stress():
 
 
 @pytest.mark.parametrize("small", [[0, 90_000], [90_000, 5], [0, 0]])
-def test_blocks_begin_anew_where_a_batch_does_not_fit(small):
+def test_blocks_restart_a_batch_that_does_not_fit(small):
     csc = skewed(8000, torch.int32, seed=2, top=6000)
     assert check(csc, torch.arange(300), [15, 10, 5], capacity=small, **BY_BLOCK).attempts > 1
 
 
-def test_a_block_is_one_way_only():
+def test_block_worker_needs_whole_hubs_and_the_persistent_variant():
     with pytest.raises(UsageError, match=r"^worker 'block' draws a row alone; give hubs='whole'"):
         on_gpu(HAND, torch.tensor([1]), [2], worker="block")
     with pytest.raises(UsageError, match=r"^worker 'block' is of variant 'persistent', not 'fusi"):
@@ -168,7 +168,7 @@ def test_local_ids_are_in_order_of_hops_and_nodes(how):
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("dtype", IDS)
 def test_memory_is_at_most_twice_the_blocks(dtype, positions):
-    # As sparse as Table I's point: a batch meets a tenth of the nodes and more, not all.
+    # As sparse as the point of Table I: a batch reaches at least a tenth of the nodes, but not all.
     csc = csc_of(np.full(1_000_000, 12), dtype, seed=3)
     graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
     most = HighWater()
@@ -186,14 +186,14 @@ def test_memory_is_at_most_twice_the_blocks(dtype, positions):
     assert torch.cuda.max_memory_allocated() - before - blocks <= 2 * blocks
 
 
-def test_hubs_must_be_known():
+def test_unknown_hubs_option_is_refused():
     with pytest.raises(UsageError, match=r"^hubs must be 'split' or 'whole', not 'shared'$"):
         on_gpu(HAND, torch.tensor([1]), [2], hubs="shared")
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
 def test_any_number_of_hops(hops):
-    # The bits of a vertex take 2, 4, 8, 16 or 32 of a word.
+    # The flags of a vertex take 2, 4, 8, 16 or 32 bits of a word.
     csc = csc_of(np.array([1, 2, 0, 3, 1, 1, 2] * 9), torch.int32, seed=3)
     check(csc, torch.arange(0, 60, 7), [1 + hops % 2] * hops)
 
@@ -231,7 +231,7 @@ def test_topology_in_locked_memory(pick):
 
 @pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
 @pytest.mark.parametrize("variant", SOUND)
-def test_capacity(pick, variant):
+def test_small_capacity_restarts_the_batch(pick, variant):
     csc = skewed(8000, torch.int32, seed=2, top=6000)
     seeds = torch.arange(0, 600, 2)
     most = HighWater()
@@ -240,7 +240,7 @@ def test_capacity(pick, variant):
         assert stats.attempts == 1
         most.see(stats.capacity)
     assert check(csc, seeds, [10, 10, 70], pick, capacity=most.capacity).attempts == 1
-    # Too small, each alone and all together: the batch is begun anew, and is right.
+    # Each capacity too small, alone and together: the batch restarts and is correct.
     full = most.capacity
     for small in ([0, full[1]], [full[0], 5], [0, 0]):
         assert check(csc, seeds, [15, 10, 5], pick, variant=variant, capacity=small).attempts > 1
@@ -270,8 +270,8 @@ def test_any_batch_equals_cpu(drawn, fanouts, pick, variant, fetch_size):
 
 @pytest.mark.parametrize("variant", SOUND)
 @pytest.mark.parametrize("degree", [1, 2])
-def test_loses_nothing_under_stress(variant, degree):
-    # Few tasks for thousands of workers: most of the time all wait for the few that sample.
+def test_no_task_is_lost_under_contention(variant, degree):
+    # Few tasks for thousands of workers: most of the time almost all wait.
     csc = csc_of(np.full(500, degree), torch.int32, seed=degree)
     graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
     order = torch.randperm(500, generator=torch.Generator().manual_seed(4)).int()
@@ -285,7 +285,7 @@ def test_loses_nothing_under_stress(variant, degree):
             assert same_work(expected_of(csc, seeds, fanouts, batch=batch), got) is None
 
 
-def test_large_batches_under_stress():
+def test_large_batches_under_contention():
     # Mean degree 1.2, tasks for many rounds of all workers.
     degrees = np.random.default_rng(1).poisson(1.2, 100_000)
     csc = csc_of(degrees, torch.int32, seed=9)
@@ -298,7 +298,7 @@ def test_large_batches_under_stress():
             assert same_work(expected_of(csc, seeds, [10, 10, 10], batch=batch), got) is None
 
 
-def test_as_printed_counts_what_it_loses():
+def test_as_printed_counts_lost_tasks():
     degrees = np.random.default_rng(1).poisson(1.2, 20_000)
     csc = csc_of(degrees, torch.int32, seed=9)
     for n in (1, 64, 512, 2048):
@@ -317,7 +317,7 @@ def test_as_printed_counts_what_it_loses():
             assert drawn <= stats.processed
 
 
-def test_on_a_stream_of_its_own():
+def test_non_default_stream():
     csc = skewed(5000, torch.int32, seed=3)
     seeds = torch.arange(300)
     stream = torch.cuda.Stream()

@@ -34,7 +34,7 @@ REFUSALS = [
 @pytest.mark.parametrize("variant", [*SOUND, "as_printed"])
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("change, error, message", REFUSALS)
-def test_refuses_what_is_broken(change, error, message, dtype, variant):
+def test_bad_arguments(change, error, message, dtype, variant):
     csc = Csc(
         torch.tensor(change.get("indptr", HAND.indptr.tolist())),
         torch.tensor(change.get("indices", HAND.indices.tolist()), dtype=dtype),
@@ -42,7 +42,7 @@ def test_refuses_what_is_broken(change, error, message, dtype, variant):
     seeds = torch.tensor(change.get("seeds", [0, 1, 2, 3, 4, 5]), dtype=dtype)
     with pytest.raises(error, match=f"^{message}"):
         on_gpu(csc, seeds, [6, 6, 6], variant=variant, unsafe=variant == "as_printed")
-    check(HAND, torch.arange(6), [2, 2])  # the next batch is right
+    check(HAND, torch.arange(6), [2, 2])  # the next batch is correct
 
 
 def test_refuses_a_seed_that_would_wrap():
@@ -58,7 +58,7 @@ def test_refuses_broken_tables():
         on_gpu(csc, torch.arange(300), [2], wrong)
 
 
-def test_refuses_a_graph_out_of_reach():
+def test_refuses_a_graph_in_pageable_memory():
     with pytest.raises(UsageError, match=r"^indptr must be on the CUDA device"):
         on_gpu(HAND, torch.tensor([1]), [2], put=lambda t: t)
 

@@ -1,4 +1,4 @@
-"""The generator on the GPU: the published vectors, and the CPU's bits."""
+"""The generator on the GPU: published vectors, and bits equal to the CPU's."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gpu
 ONES = 0xFFFFFFFF
 
 
-def test_known_answers(ops, gpu):
+def test_philox_equals_the_published_vectors(ops, gpu):
     # Known-answer vectors of the Random123 distribution, philox4x32-10.
     counters = torch.tensor([[0, 0, 0, 0]], dtype=torch.int64)
     expected = [[0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]]

@@ -1,4 +1,4 @@
-"""Arguments whose sizes do not add up are refused before anything is allocated on the GPU."""
+"""Inconsistent sizes of arguments are refused before any allocation on the GPU."""
 
 import pytest
 import torch
@@ -72,7 +72,7 @@ def test_sizes_beyond_bounds_are_refused(ops, gpu, name, args, message):
         getattr(ops, name)(*map(put, args()))
 
 
-def test_what_is_written_shares_no_memory_with_what_is_read(ops, gpu):
+def test_output_must_not_share_memory_with_input(ops, gpu):
     shared = gpu.put(SHARED)
     with pytest.raises(RuntimeError, match="target must not share memory with source"):
         ops.ceiling_copy(shared[:32], shared[16:48])
@@ -80,7 +80,7 @@ def test_what_is_written_shares_no_memory_with_what_is_read(ops, gpu):
         ops.gather_out(shared[:6].view(3, 2), gpu.put(ints(0, 1)), shared[4:8].view(2, 2))
 
 
-def test_rows_without_columns_are_no_work(ops, gpu):
+def test_rows_without_columns_need_no_work(ops, gpu):
     x = torch.empty(1 << 40, 0, device="cuda")
     ops.bias_relu_(x, torch.empty(0, device="cuda"))
     grad_x, grad_bias = ops.bias_relu_backward(x, x)

@@ -1,4 +1,4 @@
-"""R-MAT graphs made on the GPU have the CPU's bits."""
+"""R-MAT graphs generated on the GPU are identical to those of the CPU."""
 
 import pytest
 import torch
@@ -12,12 +12,12 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize(("scale", "seed"), [(4, 0), (10, 0), (15, 3), (18, 1)])
-def test_the_same_bits(scale, seed):
+def test_graph_equals_the_cpu(scale, seed):
     for ours, right in zip(rmat.graph(scale, seed, "cuda"), rmat.graph(scale, seed), strict=True):
         assert ours.dtype == right.dtype and torch.equal(ours.cpu(), right)
 
 
-def test_names_beyond_the_nodes_and_no_edges():
+def test_node_names_out_of_range_and_graphs_without_edges():
     names = torch.arange(32, device="cuda")
     with pytest.raises(UsageError, match="permutation"):
         ops.graph(0, 5, 999, [1, 2, 3], names + 1)
@@ -25,7 +25,7 @@ def test_names_beyond_the_nodes_and_no_edges():
     assert indptr.tolist() == [0] * 33 and indices.numel() == 0
 
 
-def test_prepared_on_the_gpu(tmp_path, monkeypatch):
+def test_dataset_prepared_on_the_gpu(tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
     right = load_dataset("rmat@9", root=tmp_path / "cpu")
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
@@ -34,8 +34,8 @@ def test_prepared_on_the_gpu(tmp_path, monkeypatch):
     assert digests[0] == digests[1]
 
 
-def test_a_large_one_is_prepared_on_the_gpu_unasked(tmp_path, monkeypatch):
-    """In several pieces (70 MB of indices), and torch keeps none of the GPU's memory."""
+def test_large_graph_is_prepared_on_the_gpu_by_default(tmp_path, monkeypatch):
+    """In several pieces (70 MB of indices); torch keeps no GPU memory afterwards."""
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
     right = load_dataset("rmat@18x70x1", root=tmp_path / "cpu")
     monkeypatch.delenv("GNNBENCH_TWIN_DEVICE")

@@ -1,4 +1,4 @@
-"""One hop, the id map and the whole batch on the GPU equal the CPU's bit for bit."""
+"""One hop, the id map and the whole batch on the GPU are identical to the CPU's."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ KEY = 0x0123_4567_89AB_CDEF
 
 
 def spec_of(pick: str | PickSpec, csc: Csc) -> PickSpec:
-    """Of weighted picks, one with weights, a fifth of them zero; walks otherwise of PinSAGE's."""
+    """The named pick; weighted picks have a fifth of zero weights, walks use PinSAGE's settings."""
     if isinstance(pick, PickSpec):
         return pick
     if pick in WEIGHTED:
@@ -52,14 +52,14 @@ HAND = Csc(
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 @pytest.mark.parametrize("dtype", IDS)
-def test_hand_made_hop(ops, gpu, pick, dtype):
+def test_hop_by_hand(ops, gpu, pick, dtype):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
     dst = torch.tensor([3, 0, 1], dtype=dtype)
     indptr, neighbors, positions, _ = hop(ops, csc, dst, 2, pick, gpu.put)
     assert indptr.tolist() == [0, 2, 2, 3]
     assert neighbors.tolist() == [0, 4, 1]
     assert positions.tolist() == [4, 5, 0]
-    # Parallel edges stay apart: two of the positions 1, 2, 3, all of node 3.
+    # Parallel edges are distinct: two of the positions 1, 2, 3, all of node 3.
     _, neighbors, positions, _ = hop(ops, csc, torch.tensor([2], dtype=dtype), 2, pick, gpu.put)
     assert neighbors.tolist() == [3, 3]
     assert len(set(positions.tolist())) == 2
@@ -140,7 +140,7 @@ def test_hop_with_replacement_equals_cpu(ops, gpu, pick, dtype, fanout):
     assert_same(hop(ops, csc, dst, fanout, pick, gpu.put, number=2, batch=7), expected)
 
 
-# Tallies of 128 threads a block in shared memory, of 32, and of all in scratch.
+# Tallies of 128 threads per block in shared memory, of 32 threads, and all in scratch memory.
 @pytest.mark.parametrize("walks, length", [(1, 1), (4, 3), (31, 1), (32, 1), (16, 7), (64, 64)])
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanout", [1, 3, 300, 3000])
@@ -155,13 +155,13 @@ def test_walks_equal_cpu(ops, gpu, walks, length, dtype, fanout):
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("fanout", [1, 10, 600, 3000])
 def test_hubs(ops, gpu, pick, fanout):
-    # 2048 and 2049 draws are the last row of a warp and the first of a whole block.
+    # A row of 2048 draws is handled by a warp, one of 2049 by a whole block.
     hub = 2048 + fanout
     degrees = np.array([100_000, 0, 3, hub, hub + 1, 5000, 100_003, 1, 31, 2047])
     csc = csc_of(degrees, torch.int32, seed=5)
     dst = torch.arange(len(degrees), dtype=torch.int32)
     assert_same(hop(ops, csc, dst, fanout, pick, gpu.put), hop(ops, csc, dst, fanout, pick))
-    for row in (0, 6):  # alone, so that the other warps of the block have no row
+    for row in (0, 6):  # alone: the other warps of the block have no row
         one = dst[row : row + 1]
         assert_same(hop(ops, csc, one, fanout, pick, gpu.put), hop(ops, csc, one, fanout, pick))
 
@@ -179,7 +179,7 @@ def test_graph_in_locked_memory(ops, gpu, pick, dtype, frontier):
     assert_same(hop(ops, csc, seeds, 4, pick, put), hop(ops, csc, seeds, 4, pick))
 
 
-def test_graph_half_here_half_there(ops, gpu):
+def test_graph_split_between_device_and_locked_memory(ops, gpu):
     csc = skewed(3000, torch.int32, seed=4)
     seeds = torch.arange(0, 3000, 17, dtype=torch.int32)
     expected = batch(ops, csc, seeds, [5, 3], "floyd", "new")
@@ -188,7 +188,7 @@ def test_graph_half_here_half_there(ops, gpu):
 
 
 @pytest.mark.parametrize("what", ["indptr", "indices", "weights"])
-def test_memory_that_is_not_locked_is_refused(ops, gpu, what):
+def test_unlocked_memory_is_refused(ops, gpu, what):
     csc = skewed(300, torch.int32, seed=4)
     spec = spec_of("weighted_alias", csc)
     seeds = torch.arange(5, dtype=torch.int32)
@@ -224,7 +224,7 @@ def test_empty_hop(ops, gpu, pick, dtype):
 
 
 @pytest.mark.parametrize("dtype", IDS)
-def test_hand_made_id_map(ops, gpu, dtype):
+def test_id_map_by_hand(ops, gpu, dtype):
     dst = torch.tensor([7, 3], dtype=dtype)
     neighbors = torch.tensor([3, 9, 9, 0, 7, 9, 5], dtype=dtype)
     src, local = ops.id_map(gpu.put(dst), gpu.put(neighbors))
@@ -252,7 +252,7 @@ def test_id_map_wide_ids(ops, gpu):
     assert local.tolist() == [3, 0, 4, 2, 3]
 
 
-def test_id_map_of_one_hot_id(ops, gpu):
+def test_id_map_of_one_frequent_id(ops, gpu):
     neighbors = torch.full((200_000,), 4, dtype=torch.int32)
     src, local = ops.id_map(gpu.put(torch.tensor([4], dtype=torch.int32)), gpu.put(neighbors))
     assert src.tolist() == [4]
@@ -315,7 +315,7 @@ def test_any_batch_equals_cpu(ops, gpu, drawn, fanouts, pick, frontier):
     assert_same(batch(ops, csc, seeds, fanouts, pick, frontier, gpu.put), expected)
 
 
-def test_repeats_give_the_same_bits(ops, gpu):
+def test_repeated_calls_give_the_same_bits(ops, gpu):
     csc = skewed(20_000, torch.int32, seed=2, top=3000)
     seeds = torch.arange(0, 4000, 4, dtype=torch.int32)
     for pick in PICKS:
@@ -335,7 +335,7 @@ REFUSALS = [
     ({"indptr": [0, 0, 5, 4, 6, 11]}, "^gnnbench data: indptr is broken"),
     ({"indices": [1, 3, 3, 3, 0, 4, 0, 9, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
     ({"indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
-    # Of several faults the graph's is reported, not its consequences.
+    # Of several errors, that of the graph is reported, not its consequences.
     (
         {"seeds": [4, 2, 4], "indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]},
         "^gnnbench data: indices holds an id",
@@ -345,7 +345,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("change, message", REFUSALS)
-def test_refuses_what_is_broken(ops, gpu, change, message, dtype):
+def test_bad_arguments(ops, gpu, change, message, dtype):
     csc = Csc(
         torch.tensor(change.get("indptr", HAND.indptr.tolist())),
         torch.tensor(change.get("indices", HAND.indices.tolist()), dtype=dtype),
@@ -356,7 +356,7 @@ def test_refuses_what_is_broken(ops, gpu, change, message, dtype):
 
 
 def test_refuses_tables_of_another_graph(ops, gpu):
-    # As many edges, all in one row: aliases lead out of the rows of this one.
+    # As many edges in one row: the aliases point outside the rows of this graph.
     spec = PickSpec.weighted("weighted_alias", torch.tensor([0, 11]), torch.arange(11.0))
     seeds = torch.arange(5, dtype=torch.int32)
     with pytest.raises(RuntimeError, match=r"^gnnbench: weights holds the tables of another"):
@@ -365,7 +365,7 @@ def test_refuses_tables_of_another_graph(ops, gpu):
         hop(ops, HAND, seeds, 5, spec, gpu.put)
 
 
-def test_walks_meet_a_broken_graph(ops, gpu):
+def test_walks_on_a_broken_graph_are_refused(ops, gpu):
     walks = PickSpec.random_walk(20, 5, 0.0)
     dst = torch.tensor([5], dtype=torch.int32)  # 5 <- 0 <- 1 2 3
     strange = Csc(WALKED.indptr, WALKED.indices.clone())

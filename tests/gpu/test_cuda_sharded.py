@@ -1,4 +1,4 @@
-"""The gather from shards on one GPU, where all shards lie: bits, counts, and what is refused."""
+"""The gather from shards that all lie on one GPU: rows, counts, and bad arguments."""
 
 import pytest
 import torch
@@ -57,7 +57,7 @@ def test_rows_of_a_whole_table(ranks, dtype, width):
     ("dtype", "width"), [(torch.float32, 128), (torch.float16, 5), (torch.bfloat16, 129)]
 )
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_rows_that_no_shard_has_come_from_the_host(ranks, dtype, width, ratio, page_bytes):
+def test_rows_outside_all_shards_come_from_the_host(ranks, dtype, width, ratio, page_bytes):
     rows = table(dtype, width)
     cached = torch.randperm(NODES, generator=torch.Generator().manual_seed(4))
     cached = cached[: ratio if isinstance(ratio, int) else round(ratio * NODES)]
@@ -79,7 +79,7 @@ def test_rows_that_no_shard_has_come_from_the_host(ranks, dtype, width, ratio, p
     assert torch.equal(counts.cpu(), expected_counts)
 
 
-def test_what_cannot_be_read_is_refused():
+def test_unreadable_memory_is_refused():
     rows = table(torch.float32, 4)
     shards, ids = dealt(rows, 2), torch.arange(5, device="cuda")
     counts = torch.zeros(3, dtype=torch.int64, device="cuda")

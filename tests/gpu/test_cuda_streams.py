@@ -1,4 +1,4 @@
-"""The operators run on torch's current stream, on the tensors' device, and nowhere else."""
+"""The operators run only on torch's current stream of the tensors' device."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_another_stream_gives_the_same_bits(ops):
 
 
 def test_work_is_ordered_by_the_current_stream(ops):
-    # The ids are written late, by the same stream: a launch on another one would read zeros.
+    # The same stream writes the ids late, so a launch on another stream would read zeros.
     table = torch.arange(4096.0, device="cuda").reshape(-1, 4)
     ids = torch.zeros(1000, dtype=torch.int64, device="cuda")
     torch.cuda.synchronize()
@@ -51,14 +51,14 @@ def test_refuses_tensors_of_two_devices(ops):
         ops.gather(torch.ones(3, 3), torch.zeros(2, dtype=torch.int64, device="cuda"))
 
 
-def test_a_dense_map_is_waited_for_on_another_stream():
+def test_dense_map_is_synchronized_with_another_stream():
     csc = skewed(5000, torch.int32, seed=4)
     graph = csc.indptr.cuda(), csc.indices.cuda()
     seeds = torch.arange(0, 5000, 7, device="cuda", dtype=torch.int32)
     first, second = torch.cuda.Stream(), torch.cuda.Stream()
     with torch.cuda.stream(first):
         dense_map = DenseMap.of(5000, "cuda")
-        dense_map.ids.zero_()  # as if every node were known
+        dense_map.ids.zero_()  # marks every node as known
         torch.cuda.synchronize()
         torch.cuda._sleep(LATE)
         dense_map.ids.fill_(-1)
@@ -68,7 +68,7 @@ def test_a_dense_map_is_waited_for_on_another_stream():
         assert same_work(right, drawn) is None
 
 
-def test_a_versioned_table_is_waited_for_on_another_stream():
+def test_versioned_table_is_synchronized_with_another_stream():
     csc = skewed(5000, torch.int32, seed=4)
     graph = csc.indptr.cuda(), csc.indices.cuda()
     seeds = torch.arange(0, 5000, 7, device="cuda", dtype=torch.int32)
@@ -76,13 +76,13 @@ def test_a_versioned_table_is_waited_for_on_another_stream():
     torch.cuda.synchronize()
     with torch.cuda.stream(first):
         table = VersionedTable("cuda")
-        table.grow(1 << 17)  # there is room for the entries of several batches
+        table.grow(1 << 17)  # the table has room for several batches
         gnnlab(*graph, seeds, [10, 5], **HOW, batch=0, table=table)
         assert table.version == 1
         torch.cuda.synchronize()
         torch.cuda._sleep(LATE)
         table.words.zero_()
-        table.version = 0  # of the next batch it is that of the entries which are still there
+        table.version = 0  # the next batch then has the version of the entries still in the table
     with torch.cuda.stream(second):
         drawn = gnnlab(*graph, seeds.flip(0), [10, 5], **HOW, batch=1, table=table)
         right = hop_by_hop(csc.indptr, csc.indices, seeds.cpu().flip(0), [10, 5], **HOW, batch=1)
@@ -90,7 +90,7 @@ def test_a_versioned_table_is_waited_for_on_another_stream():
 
 
 @pytest.mark.parametrize("sampler", ["fastsample", "gnnlab"])
-def test_batches_take_turns_on_two_streams(sampler):
+def test_batches_alternate_between_two_streams(sampler):
     csc = skewed(20_000, torch.int64, seed=4)
     graph = csc.indptr.cuda(), csc.indices.cuda()
     order = torch.randperm(20_000, generator=torch.Generator().manual_seed(1))

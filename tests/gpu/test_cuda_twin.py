@@ -1,4 +1,4 @@
-"""Twins made on the GPU have the CPU's bits."""
+"""Twins generated on the GPU are identical to those of the CPU."""
 
 import hashlib
 
@@ -51,14 +51,14 @@ def digests(spec, device):
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("changes", list(RECIPES.values()), ids=list(RECIPES))
-def test_twin_small(changes, seed):
+def test_small_twin_equals_the_cpu(changes, seed):
     spec = make_spec(TwinRecipe(**{**BASE, **changes}).scaled(1.0), seed)
     assert digests(spec, "cuda") == digests(spec, "cpu")
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_twin_of_a_million_edges(symmetric):
-    """Rows of thousands of edges, communities smaller than the hubs' wishes."""
+def test_twin_of_a_million_edges_equals_the_cpu(symmetric):
+    """Rows of thousands of edges, and communities smaller than the degrees of hubs."""
     recipe = TwinRecipe(
         num_nodes=50_000,
         num_edges=2_000_000,
@@ -86,7 +86,7 @@ def test_impossible_twins_are_refused():
         twin.graph(spec.__class__(**{**spec.__dict__, "level_edges": levels}), "cuda")
 
 
-def test_the_store_is_the_same(tmp_path, monkeypatch):
+def test_stored_dataset_equals_the_cpu(tmp_path, monkeypatch):
     recipe = TwinRecipe(**{**BASE, "labels_outside_splits": False})
     graphs = []
     for device in ("cpu", "cuda"):

@@ -1,4 +1,4 @@
-"""Rows read by the device out of locked host memory are the table's, and nothing else is read."""
+"""The device reads rows from locked host memory: identical to the table, and no other memory."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("dim", [1, 3, 4, 100, 128, 129, 602])
-def test_equals_the_table(ids_dtype, dim):
+def test_rows_equal_the_table(ids_dtype, dim):
     generator = torch.Generator().manual_seed(dim)
     table = torch.randn(500, dim, generator=generator).pin_memory()
     ids = torch.randint(0, 500, (777,), generator=generator).to(ids_dtype)
@@ -31,7 +31,7 @@ def test_empty_requests():
     assert gather_zero_copy(table, none).shape == (0, 4)
 
 
-def test_memory_that_is_not_locked_is_refused():
+def test_unlocked_memory_is_refused():
     ids = torch.tensor([1], device="cuda")
     with pytest.raises(UsageError, match="locked for CUDA"):
         gather_zero_copy(torch.ones(5, 4), ids)
@@ -39,11 +39,11 @@ def test_memory_that_is_not_locked_is_refused():
         gather_zero_copy(torch.ones(5, 4).pin_memory(), ids.cpu())
     with pytest.raises(UsageError, match="on the CPU"):
         gather_zero_copy(torch.ones(5, 4, device="cuda"), ids)
-    # The device goes on after a refusal.
+    # The device still works after a refusal.
     assert float(torch.ones(3, device="cuda").sum()) == 3
 
 
-def test_the_store_serves_any_table_and_gives_it_back():
+def test_store_serves_any_table_and_releases_it():
     table = torch.randn(1000, 60)[:, ::2]  # not contiguous, not pinned
     job = SimpleNamespace(
         graph=SimpleNamespace(features=table), device=torch.device("cuda"), counts=Counts()

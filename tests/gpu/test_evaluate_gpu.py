@@ -1,4 +1,4 @@
-"""Evaluation of models that a GPU trains, and what it leaves of an epoch's numbers."""
+"""Evaluation of models trained on a GPU, and its effect on the numbers of an epoch."""
 
 import compose
 import pytest
@@ -16,8 +16,8 @@ HOW = pytest.mark.parametrize("how", ["sampled", "all"])
 @HOW
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
 @pytest.mark.parametrize("name", ["baseline", "pyg"])
-def test_a_gpu_answers_as_the_cpu(name, model, how, small_graph, monkeypatch):
-    """The same weights over the same neighbours, in pieces too; a node may lie at a rounding."""
+def test_accuracy_equals_the_cpu(name, model, how, small_graph, monkeypatch):
+    """The same weights and neighbours, also in pieces; rounding may change single nodes."""
     monkeypatch.setattr(evaluate, "EDGES", 60)
     kinds = {"model": model, "evaluate": how}
     made = [compose.make(small_graph, name, device=d, **kinds) for d in ("cuda", "cpu")]
@@ -33,8 +33,8 @@ def _with_ballast(evaluator, nodes):
 
 
 @HOW
-def test_evaluating_changes_nothing(how, small_graph, monkeypatch):
-    """Losses, and the peak of memory that epochs report: evaluating takes more of it."""
+def test_evaluation_does_not_change_epochs(how, small_graph, monkeypatch):
+    """Neither losses nor the reported peak memory, although evaluation uses more memory."""
     monkeypatch.setattr(Evaluator, "_rows", lambda self, nodes: _with_ballast(self, nodes))
     runs = []
     for looks in (False, True):
@@ -51,7 +51,7 @@ def test_evaluating_changes_nothing(how, small_graph, monkeypatch):
         assert as_high < peak + BALLAST // 2
 
 
-def test_a_verification_epoch_leaves_the_model_as_it_was(small_graph):
+def test_verification_epoch_does_not_change_the_model(small_graph):
     from gnnbench.measure.timeline import Timeline
 
     system = compose.make(small_graph, device="cuda")
@@ -63,8 +63,8 @@ def test_a_verification_epoch_leaves_the_model_as_it_was(small_graph):
     system.close()
 
 
-def test_a_gpu_learns(small_graph):
-    """Rows that tell their class: training nodes' neighbours and others alike."""
+def test_training_on_a_gpu_learns(small_graph):
+    """The feature rows determine the class, of neighbours of training nodes and of other nodes."""
     how = {"evaluate": "sampled", "model": "graphsage", "learning_rate": 0.02}
     system = compose.make(small_graph, device="cuda", **how)
     first = system.evaluate()["test_accuracy"]

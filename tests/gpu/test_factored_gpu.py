@@ -1,4 +1,4 @@
-"""Samplers and trainers on GPUs of their own, and T_SOTA's ranks next to them."""
+"""Samplers and trainers on separate GPUs, and the ranks of T_SOTA."""
 
 import copy
 import random
@@ -32,7 +32,7 @@ def factored(samplers=1, trainers=1, **settings):
 
 @pytest.fixture
 def ranks(small_graph):
-    """Makes systems of several ranks, one at a time; nothing of them stays."""
+    """Builds systems of several ranks, one at a time, and checks that nothing of them remains."""
     made = []
 
     def end():
@@ -61,7 +61,7 @@ def looked_at(system, epoch):
 
 
 @pytest.mark.parametrize(("store", "depth"), [("uva", 2), ("host", 0), ("cache", 1)])
-def test_a_sampler_and_a_trainer_do_one_gpus_work(store, depth, ranks, small_graph):
+def test_sampler_and_trainer_do_the_work_of_one_gpu(store, depth, ranks, small_graph):
     plain = make(small_graph, settings={"sampler": "gnnlab", **STORES[store]}, **SMALL)
     system = ranks(factored(**STORES[store], **{"schedule.depth": depth}))
     assert system.check().digest == plain.check().digest
@@ -73,15 +73,15 @@ def test_a_sampler_and_a_trainer_do_one_gpus_work(store, depth, ranks, small_gra
         assert rows == {key: counted(theirs)[key] for key in rows} != {}
     (ours, timeline), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
     assert ours.digest == theirs.digest != ""
-    slack = 1e-3  # clocks of two GPUs' events, each laid between readings of the host's
+    slack = 1e-3  # event clocks of two GPUs, each aligned by readings of the host clock
     spans = timeline.spans()
     assert {s.lane for s in spans if s.phase == "sample"} == {"rank 1"}
     assert all(timeline.begin - slack <= s.begin <= s.end <= timeline.end + slack for s in spans)
     assert system.recheck(9) == ""
 
 
-def test_whoever_is_late_nothing_is_read_or_written_too_early(ranks, small_graph):
-    """The trainer's GPU is late at random; places are few, and batches many."""
+def test_delays_cause_no_early_read_or_write(ranks, small_graph):
+    """Random delays on the trainer's GPU, with few buffers and many batches."""
     system = ranks(factored(features="uva", **{"schedule.queue": 2}), batch_size=2)
     table, step, late = small_graph.features.cuda(), system.trainer.step, random.Random(3)
     seen = []
@@ -105,7 +105,7 @@ def test_whoever_is_late_nothing_is_read_or_written_too_early(ranks, small_graph
             assert local.numel() == 0 or int(local.max()) < nodes.numel()
 
 
-def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
+def test_standby_sampler_trains_over_nccl(ranks, small_graph):
     standby = {"schedule.standby": True, "schedule.queue": 10, "schedule.depth": 0}
     system = ranks(factored(features="uva", **standby), max_batches=9)
     step = system.trainer.step
@@ -115,13 +115,13 @@ def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
             tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
             while 1 not in tasks._share_requests and time.monotonic() < deadline:
                 time.sleep(0.01)
-            tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
+            tasks.pace.note(False, 1e6)  # a slow trainer: standby always pays off
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = slow
-    for epoch in range(2):  # the second one begins with a sampler again
+    for epoch in range(2):  # the second epoch begins with a sampler again
         before = copy.deepcopy(system.trainer.model.state_dict())
-        report = run(system, epoch)  # it finds equal weights on both GPUs, bit for bit
+        report = run(system, epoch)  # the report checks identical weights on both GPUs
         assert report.ok, report.reason
         counts = counted(report)
         assert counts["schedule", "switches", ""] == 1 and counts["schedule", "updates", ""] == 5
@@ -147,7 +147,7 @@ def test_three_gpus(samplers, trainers, ranks, small_graph):
     assert ours.digest == theirs.digest != ""
 
 
-def test_auto_measures_on_a_gpu(ranks):
+def test_auto_allocation_measures_on_a_gpu(ranks):
     system = ranks(factored(features="uva", **{"schedule.allocation": "auto"}))
     counts = counted(run(system))
     assert (counts["schedule", "samplers", ""], counts["schedule", "trainers", ""]) == (1, 1)
@@ -171,7 +171,7 @@ def test_a_killed_sampler_ends_the_epoch(ranks):
     assert time.monotonic() - began < 60 and not alive(pid)
 
 
-def test_t_sotas_ranks_do_one_gpus_work(ranks, small_graph):
+def test_ranks_of_t_sota_do_the_work_of_one_gpu(ranks, small_graph):
     ratio = {"features.ratio": 0.3}
     plain = make(small_graph, "tsota", ratio, **SMALL)
     system = ranks({"schedule": "data-parallel", **ratio}, system="tsota")

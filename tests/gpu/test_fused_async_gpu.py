@@ -1,4 +1,4 @@
-"""Fused-Map submitted ahead draws the same edges as at once, whatever is submitted in between."""
+"""Fused-Map submitted ahead draws the same edges as a direct call, for any other submissions."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def submit(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative", sta
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("pick", ["floyd", "reservoir", "random_walk"])
-def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
+def test_several_batches_submitted_before_the_first_is_read(dtype, frontier, pick):
     csc = skewed(5000, dtype, seed=1, top=2000)
     spec = PickSpec.random_walk(6, 2, 0.2) if pick == "random_walk" else PickSpec.of(pick)
     order = torch.randperm(5000, generator=torch.Generator().manual_seed(2)).to(dtype)
@@ -56,7 +56,7 @@ def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
         assert took[-2] == drawn.input_nodes.numel()
 
 
-def test_one_beyond_the_capacity_is_drawn_again():
+def test_batch_beyond_the_capacity_is_drawn_again():
     csc = skewed(3000, torch.int32, seed=3, top=500)
     seeds = torch.arange(300, dtype=torch.int32)
     small = submit(csc, seeds, 9, [310, 20, 320, 20, 330, 20])
@@ -77,7 +77,7 @@ def check(csc, seeds, batch, one):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_versions_begin_again(dtype):
+def test_versions_restart(dtype):
     csc = skewed(300, dtype, seed=3, top=50)
     state, order = SubmissionState("cuda"), torch.randperm(300).to(dtype)
     for first in range(0, LAST_VERSION + 60, 10):  # ten at a time, most of the nodes in each
@@ -85,11 +85,11 @@ def test_versions_begin_again(dtype):
         waiting = [submit(csc, p, first + n, ROOM, state=state) for n, p in enumerate(parts)]
         for n, (seeds, one) in enumerate(zip(parts, waiting, strict=True)):
             check(csc, seeds, first + n, one)
-    assert len(state.sizes) == 10  # used again and again
+    assert len(state.sizes) == 10  # reused
 
 
 def test_layouts_change_with_the_number_of_seeds():
-    # As at the end of an epoch; then the table of one batch lies where the counters of another do.
+    # As at the end of an epoch: the table of one batch then overlaps the counters of another.
     csc = skewed(3000, torch.int32, seed=3, top=500)
     state, room = SubmissionState("cuda"), [3000, 20_000, 3000, 40_000, 3000, 60_000]
     for batch in range(60):
@@ -97,7 +97,7 @@ def test_layouts_change_with_the_number_of_seeds():
         check(csc, seeds, batch, submit(csc, seeds, batch, room, state=state))
 
 
-def test_capacities_change_and_streams_do():
+def test_capacities_and_streams_may_change():
     csc = skewed(3000, torch.int32, seed=3, top=500)
     state, streams = SubmissionState("cuda"), [torch.cuda.Stream() for _ in range(2)]
     rooms = ([310, 900, 2000, 9000, 3000, 20_000], ROOM, [400, 9000, 3000, 20_000, 3000, 40_000])
@@ -113,14 +113,14 @@ def test_capacities_change_and_streams_do():
         check(csc, seeds, batch, one)
 
 
-def test_a_batch_after_one_that_is_wrong_or_dropped():
+def test_batch_after_a_failed_or_dropped_batch():
     csc = skewed(300, torch.int32, seed=3, top=50)
     state, seeds = SubmissionState("cuda"), torch.arange(20, dtype=torch.int32)
     for batch in range(12):
         wrong = submit(csc, torch.tensor([5, 5], dtype=torch.int32), 0, ROOM, state=state)
         small = submit(csc, seeds, batch, [20, 3, 25, 4, 30, 5], state=state)
         right = submit(csc, seeds, batch, ROOM, state=state)
-        submit(csc, seeds, batch, ROOM, state=state)  # nobody reads it
+        submit(csc, seeds, batch, ROOM, state=state)  # never read
         with pytest.raises(UsageError, match="seeds holds an id twice"):
             wrong.read()
         with pytest.raises(UsageError, match="fanout must be at least 1"):
@@ -133,7 +133,7 @@ def test_a_batch_after_one_that_is_wrong_or_dropped():
         check(csc, seeds, batch, right)
 
 
-def test_what_is_wrong_with_seeds_is_told_when_the_batch_is_read():
+def test_bad_seeds_are_reported_when_the_batch_is_read():
     csc = skewed(100, torch.int32, seed=3, top=50)
     for wrong in ([5, 5], [100], [-1]):
         one = submit(csc, torch.tensor(wrong, dtype=torch.int32), 0, ROOM)
@@ -141,7 +141,7 @@ def test_what_is_wrong_with_seeds_is_told_when_the_batch_is_read():
             one.read()
 
 
-def test_the_sampler_asks_once_it_knows_its_sizes():
+def test_sampler_submits_once_capacities_are_known():
     csc = skewed(5000, torch.int32, seed=1, top=2000)
     graph = (csc.indptr, csc.indices)
     one, other = (build_sampler("fused-map", graph, FANOUTS, "cuda", seed=4) for _ in range(2))
@@ -164,7 +164,7 @@ def test_the_sampler_asks_once_it_knows_its_sizes():
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_an_epoch_of_tickets_is_serials(depth, small_graph, one_thread):
+def test_epoch_with_tickets_equals_the_serial_schedule(depth, small_graph, one_thread):
     sizes = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}
     serial, ahead = (
         make(small_graph, settings={"sampler": "fused-map", **settings}, **sizes)

@@ -1,4 +1,4 @@
-"""Gathers alone on a GPU: every store's rows, and copies of as many bytes by the same path."""
+"""Gather-only runs on a GPU: rows of every store, and copies of as many bytes on the same path."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_every_store_gathers_the_seeds(table, settings, where):
     before = system.auditor.peak_bytes()
     ((_, name, source, seconds),) = system.diagnostics.copies({where: 3500 * ROW}, 5)
     assert (name, source) == ("copy_time_s", where) and seconds > 0
-    assert system.auditor.peak_bytes() == before  # a ceiling takes none of the system's memory
+    assert system.auditor.peak_bytes() == before  # a ceiling uses no memory of the system
     system.close()
 
 
@@ -59,8 +59,8 @@ def test_pyg_fetches_its_seeds(table):
     system.close()
 
 
-def test_copies_take_longer_the_more_there_is(table):
-    """Events lie around the copies themselves, not around their launch."""
+def test_larger_copies_take_longer(table):
+    """Events enclose the copies, not their launches."""
     system = gathering(table, settings={"features": "uva"})
     system.diagnostics.copies({"zero_copy": 3500 * ROW}, 1)
     few, many = (

@@ -1,4 +1,4 @@
-"""Training steps as CUDA graphs: losses, larger shapes, and what stays as it was."""
+"""Training steps as CUDA graphs: losses, larger shapes, and unchanged state."""
 
 import gc
 
@@ -22,7 +22,7 @@ def graph(**settings):
 
 
 def losses(system, epoch):
-    """Of each batch."""
+    """The loss of each batch."""
     system.run_epoch(epoch, Timeline.on("cuda"))
     actual = torch.stack(system.trainer.losses).tolist()
     report = system.audit(epoch)
@@ -32,7 +32,7 @@ def losses(system, epoch):
 
 @pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
 @pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
-def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
+def test_losses_equal_the_eager_trainer_batch_by_batch(model, aggregate, small_graph):
     eager = make(small_graph, settings={"aggregate": aggregate}, model=model, **SMALL)
     ours = make(small_graph, settings=graph(aggregate=aggregate), model=model, **SMALL)
     assert ours.check().ok
@@ -40,7 +40,7 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
         right, _ = losses(eager, epoch)
         actual, report = losses(ours, epoch)
         assert actual == pytest.approx(right, rel=1e-3)
-        assert len(set(actual)) == 10  # each replay has a batch of its own
+        assert len(set(actual)) == 10  # each replay has a new batch
         assert counted(report)["schedule", "padded_rows", ""] > 0
         assert counted(report)["schedule", "row_padding", ""] > 0
     assert ours.recheck(11) == ""
@@ -48,7 +48,7 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
     ours.close()
 
 
-def test_capture_survives_graphs_that_are_garbage(small_graph, monkeypatch):
+def test_capture_works_with_garbage_graphs(small_graph, monkeypatch):
     """Graphs in reference cycles are freed by the garbage collector, which may run at any time."""
     run_step = padded.PaddedStep._run
 
@@ -72,8 +72,8 @@ def test_capture_survives_graphs_that_are_garbage(small_graph, monkeypatch):
 
 @pytest.mark.parametrize("pick", ["floyd", "random_walk"])
 @pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
-def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thread):
-    """PinSAGE weighs by the visits of walks."""
+def test_every_schedule_with_evaluation(schedule, pick, small_graph, one_thread):
+    """PinSAGE uses the visit counts of walks as weights."""
     actual = []
     how = {"schedule": schedule, "sampler.pick": pick}
     for settings in (how, graph(**how)):
@@ -96,8 +96,8 @@ def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thr
 
 
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
-def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monkeypatch, one_thread):
-    """In the middle of an epoch, next to threads that allocate; no batch is lost or run twice."""
+def test_batch_that_does_not_fit_is_captured_again(schedule, small_graph, monkeypatch, one_thread):
+    """Within an epoch, while other threads allocate; no batch is lost or run twice."""
     monkeypatch.setattr(stage_setup, "FIRST_BATCHES", 0)
     monkeypatch.setattr(padded, "ROOM", 1.0)
     eager = make(small_graph, model="graphsage", **SMALL)
@@ -120,8 +120,8 @@ def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monke
 
 @pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 @pytest.mark.parametrize("features", ["gpu", "cache", "uva"])
-def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_graph, one_thread):
-    """A graph for each of the store's buffers, all captured before the first epoch; rows of a store
+def test_graphs_read_rows_in_the_buffers_of_the_store(features, schedule, small_graph, one_thread):
+    """Each buffer of the store has a graph that is captured before the first epoch; rows of a store
     without buffers are copied."""
     settings = graph(features=features, schedule=schedule)
     eager = make(small_graph, settings={"features": features}, **SMALL)
@@ -129,7 +129,7 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
     trainer, store = ours.stages.trainer, ours.stages.store
     room = trainer._memory.shape.nodes[0]
     buffers = {b.data_ptr() for b in store.reserve(room)}
-    buffered = features == "gpu"  # one pass over a cache gives rows in memory of their own
+    buffered = features == "gpu"  # the store of a cache returns newly allocated rows
     assert len(buffers) == (ours.job.max_in_flight if buffered else 0)
     for epoch in range(4):
         right, _ = losses(eager, epoch)
@@ -142,7 +142,7 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
     ours.close()
 
 
-def test_capturing_leaves_the_model_as_it_was_and_is_told(small_graph):
+def test_capture_does_not_change_the_model_and_is_reported(small_graph):
     eager, ours = (make(small_graph, settings=s, **SMALL) for s in ({}, graph()))
     states = [
         [p.detach().cpu() for p in system.trainer.model.parameters()] for system in (eager, ours)
@@ -156,7 +156,7 @@ def test_capturing_leaves_the_model_as_it_was_and_is_told(small_graph):
     ours.close()
 
 
-def test_memory_is_the_same_after_every_epoch(small_graph, one_thread):
+def test_memory_is_constant_across_epochs(small_graph, one_thread):
     system = make(small_graph, settings=graph(), **SMALL)
     actual = []
     for _ in range(6):
@@ -166,8 +166,8 @@ def test_memory_is_the_same_after_every_epoch(small_graph, one_thread):
     system.close()
 
 
-def test_a_step_waits_for_nothing(small_graph):
-    """Torch would raise where one of its operators waits for the GPU."""
+def test_step_does_not_synchronize(small_graph):
+    """Torch raises an error if one of its operators waits for the GPU."""
     system = make(small_graph, settings=graph(), **SMALL)
     assert run(system, 0).ok
     seeds = system.order.batches(1, torch.device("cuda"))[0]
@@ -183,7 +183,7 @@ def test_a_step_waits_for_nothing(small_graph):
     system.close()
 
 
-def test_updates_that_a_graph_can_hold_are_torch_s_within_rounding():
+def test_capturable_updates_equal_torch_within_rounding():
     torch.manual_seed(3)
     start = torch.randn(50, device="cuda")
     gradients = torch.randn(30, 50, device="cuda")

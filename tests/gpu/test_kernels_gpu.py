@@ -1,4 +1,4 @@
-"""What a GPU ran in an epoch, by name, whoever launched it."""
+"""The kernels that a GPU ran in an epoch, by name."""
 
 import pytest
 from compose import make, run
@@ -15,7 +15,7 @@ def test_kernels_of_a_training_epoch(schedule, step, small_graph, one_thread):
     system = make(small_graph, settings=settings, **SMALL)
     assert system.check().ok
     by_name = {row["kernel"]: row for row in system.diagnostics.kernels(9)}
-    if by_name:  # none where the profiling interface is not there
+    if by_name:  # none if the profiling interface is not available
         for kernel in ("row_sums_kernel", "spread_rows_kernel"):  # forward and backward
             assert sum(row["calls"] for name, row in by_name.items() if kernel in name) >= 1
         assert all(row["device_s"] > 0 and row["calls"] > 0 for row in by_name.values())

@@ -1,4 +1,4 @@
-"""Memory locked for the GPUs: a refusal leaves nothing behind, unlocking waits for every reader."""
+"""Page-locked memory: failures leave no state, and unlocking waits for every reader."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ def launches_work() -> bool:
     return float((torch.ones(3, device="cuda") + 1).sum()) == 6
 
 
-def test_a_range_registered_twice_leaves_no_error():
+def test_range_registered_twice_leaves_no_error():
     memory = torch.ones(1 << 20)
     assert locked.lock(memory) == 0
     try:
@@ -31,7 +31,7 @@ def test_a_range_registered_twice_leaves_no_error():
     assert not memory.is_pinned()
 
 
-def test_a_refused_copy_leaves_no_error(monkeypatch):
+def test_failed_copy_leaves_no_error(monkeypatch):
     source_table = torch.ones(1000, 8)
     monkeypatch.setattr(torch, "empty_like", lambda source, **_: source_table)
     assert locked.lock(source_table) == 0
@@ -43,8 +43,8 @@ def test_a_refused_copy_leaves_no_error(monkeypatch):
 
 
 @pytest.mark.parametrize("reader", [LAST], ids=[f"cuda:{LAST}"])
-def test_unlocking_waits_for_whoever_reads(reader):
-    """The memory is locked with device 0 current, and read by the last one."""
+def test_unlocking_waits_for_readers(reader):
+    """The memory is locked while device 0 is current, and read by the last device."""
     device = torch.device("cuda", reader)
     table = torch.randn(200_000, 64)
     ids = torch.arange(199_999, -1, -1, device=device)

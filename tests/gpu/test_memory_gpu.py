@@ -1,4 +1,4 @@
-"""Memory by what holds it, on a GPU: torch's allocator has the last word."""
+"""Memory by component on a GPU, compared with torch's allocator."""
 
 import gc
 
@@ -20,7 +20,7 @@ STORES = {
     "fused": {"sampler": "fused-map", "features": "uva"},
 }  # fmt: skip
 ROUNDED = 512  # bytes that torch's allocator rounds a tensor up to
-POOLED = 1 << 20  # larger ones are not split where less than that would remain
+POOLED = 1 << 20  # larger blocks are not split if less than this would remain
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def no_garbage():
     gc.collect()
 
 
-def look(graph, settings, system="baseline"):
-    """A system after its look, its components, their most, and what a run holds on the host."""
+def inspect(graph, settings, system="baseline"):
+    """An inspected system, its components at the peak, their maxima, and its host memory."""
     made = compose.make(
         graph, system, settings, setup=False, device="cuda", batch_size=1024, hidden=64,
         fanouts=(10, 10, 5), max_batches=6,
@@ -50,10 +50,10 @@ def look(graph, settings, system="baseline"):
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_components_add_up_to_the_allocators_peak(name, graph):
+def test_components_add_up_to_the_peak_of_the_allocator(name, graph):
     gc.collect()
     of_others = torch.cuda.memory_allocated()
-    system, sizes, most, host_sizes = look(graph, STORES[name])
+    system, sizes, most, host_sizes = inspect(graph, STORES[name])
     peak = sizes.pop("epoch")
     assert sum(sizes.values()) == peak and all(size >= 0 for size in sizes.values())
     assert all(sizes[c] <= most[c] for c in sizes if c != "other")
@@ -63,32 +63,32 @@ def test_components_add_up_to_the_allocators_peak(name, graph):
     again = torch.cuda.max_memory_allocated() - of_others
     report = system.audit(1 << 30)
     assert report.ok, report.reason
-    # The same epoch; threads of a schedule may hold a batch more or less.
+    # The same epoch; threads of a schedule may keep a batch more or less.
     assert peak == pytest.approx(again, rel=0.25 if name == "prefetch" else 0.05, abs=POOLED)
     table = graph.features.nbytes
     assert host_sizes == ({} if name == "gpu" else {"features": table})
     system.close()
 
 
-def test_what_is_known_is_told(graph):
+def test_known_components_are_reported(graph):
     tables = graph.indptr.nbytes + graph.indices.nbytes
-    system, sizes, most, _ = look(graph, STORES["gpu"])
+    system, sizes, most, _ = inspect(graph, STORES["gpu"])
     assert sizes["topology"] == tables and sizes["labels"] == graph.labels.nbytes
     assert graph.features.nbytes <= most["features"] <= graph.features.nbytes + 16 * POOLED
     parameters = [p.nbytes for p in system.trainer.model.parameters()]
-    assert sizes["model"] == 5 * sum(parameters)  # Adam's steps are on the host
+    assert sizes["model"] == 5 * sum(parameters)  # Adam's step counts are on the host
     assert most["setup"] >= tables + graph.features.nbytes + graph.labels.nbytes
     assert most["rows"] > 0 and most["blocks"] > 0 and most["activations"] > most["rows"] // 8
     system.close()
-    cached, _, most, _ = look(graph, STORES["cache"])
+    cached, _, most, _ = inspect(graph, STORES["cache"])
     assert graph.features.nbytes // 4 <= most["features"]
     cached.close()
 
 
 def test_match_keeps_one_batch_of_rows_and_a_table_of_ids(graph):
     """FastGL, section 4.1: no more than two batches' rows at a time."""
-    uva, _, plain, _ = look(graph, STORES["uva"])
-    match, _, kept, _ = look(graph, STORES["match"])
+    uva, _, plain, _ = inspect(graph, STORES["uva"])
+    match, _, kept, _ = inspect(graph, STORES["match"])
     ids = 8 * graph.num_nodes
     more = kept["features"] - plain.get("features", 0)
     assert ids <= more <= ids + 2 * kept["rows"] + 4 * POOLED
@@ -97,16 +97,16 @@ def test_match_keeps_one_batch_of_rows_and_a_table_of_ids(graph):
     match.close()
 
 
-def test_dgl_is_looked_at_by_the_same_allocator(graph):
-    system, sizes, most, _ = look(graph, {}, "dgl")
+def test_dgl_is_inspected_with_the_same_allocator(graph):
+    system, sizes, most, _ = inspect(graph, {}, "dgl")
     peak = sizes.pop("epoch")
     assert sum(sizes.values()) == peak and sizes["topology"] > 0 and most["blocks"] > ROUNDED
     system.close()
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
-def test_what_an_audit_takes_is_no_peak_of_the_system(until, graph, monkeypatch):
-    """Neither of the epoch that it is of nor of a later one."""
+def test_memory_of_an_audit_does_not_count_for_the_peak(until, graph, monkeypatch):
+    """Neither for the audited epoch nor for a later one."""
     ballast = 1 << 28
     check_batches = epoch_auditor.check_batches
 
@@ -123,8 +123,8 @@ def test_what_an_audit_takes_is_no_peak_of_the_system(until, graph, monkeypatch)
 
 
 @pytest.mark.gpu(count=2)
-def test_what_is_looked_at_is_no_peak_of_any_rank(graph):
-    """Ranks tell the same of an epoch before and after all its batches were looked at."""
+def test_memory_of_an_inspection_does_not_count_for_the_peak_of_ranks(graph):
+    """Ranks report the same peak of an epoch before and after its batches are inspected."""
     settings = {"schedule": "data-parallel", "schedule.ranks": 2}
     system = compose.make(
         graph, settings=settings, device="cuda", batch_size=4096, fanouts=(10, 10), max_batches=2,

@@ -1,4 +1,4 @@
-"""One rank over NCCL: what ranks do on a GPU, where one GPU is all there is."""
+"""One rank over NCCL: the code of ranks on a machine with one GPU."""
 
 import pytest
 from compose import counted, make, run_alike
@@ -24,7 +24,7 @@ PARTS = [
     ],
     ids=lambda s: "-".join(map(str, s.values())),
 )
-def test_a_rank_alone_does_the_work_of_no_ranks(settings, small_graph):
+def test_single_rank_equals_a_system_without_ranks(settings, small_graph):
     own = {key: value for key, value in settings.items() if not key.startswith("schedule.")}
     store = {"features": "uva"} if own.get("features") == "sharded" else own
     plain = make(small_graph, settings=store, **SMALL)

@@ -1,4 +1,4 @@
-"""Match, window and Greedy Reorder on a GPU: bits, what is loaded, the same work as on a CPU."""
+"""Match, window and Greedy Reorder on a GPU: rows, loaded bytes, and the same work as on a CPU."""
 
 from types import SimpleNamespace
 
@@ -54,8 +54,8 @@ def test_match_for_hundreds_of_steps(path, dtype, width):
         ("window", {"table": "uva", "holds": "union"}), ("window", {"table": "uva"}),
     ],
 )  # fmt: skip
-def test_an_epoch_is_the_cpus(store, how, order, small_graph):
-    """The same numbers draw the same batches: digests and rows loaded are those of a CPU."""
+def test_epoch_equals_the_cpu(store, how, order, small_graph):
+    """Equal seeds draw equal batches: digests and loaded rows equal those of a CPU."""
     settings, path = {"features": store, **order}, how["table"]
     here = compose.make(small_graph, settings=settings, until="memory_io", **SMALL)
     there = compose.make(
@@ -86,7 +86,7 @@ def clock():
 
 @pytest.mark.parametrize("sizes", [[100 * (i + 1) for i in range(30)], [0, 7, 0, 900], [5000] * 3])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_overlaps_are_the_hosts(sizes, dtype):
+def test_overlaps_equal_the_cpu(sizes, dtype):
     draw = torch.Generator().manual_seed(7)
     batches = [torch.randperm(5000, generator=draw)[:n].to(dtype) for n in sizes]
     here, there = overlaps(batches), overlaps([b.cuda() for b in batches])
@@ -96,7 +96,7 @@ def test_overlaps_are_the_hosts(sizes, dtype):
 
 @pytest.mark.parametrize("tile_bytes", [1, 40_000_000, 1 << 31])
 def test_overlaps_in_tiles_of_any_size(tile_bytes, monkeypatch):
-    """More batches than bits in a word, hubs in all of them, ids far apart."""
+    """More batches than bits of a word, hubs in all of them, sparse ids."""
     monkeypatch.setattr(match, "TILE_BYTES", tile_bytes)
     draw = torch.Generator().manual_seed(8)
     nodes = torch.randint(0, 1 << 40, (30_000,), generator=draw).unique()
@@ -110,8 +110,8 @@ def test_overlaps_in_tiles_of_any_size(tile_bytes, monkeypatch):
     assert int(actual.min()) >= 2500
 
 
-def test_overlaps_of_as_many_batches_as_an_epoch_has():
-    """A thousand: pairs are compared with Python's sets."""
+def test_overlaps_of_a_thousand_batches():
+    """Pairs are compared with Python sets."""
     draw = torch.Generator(device="cuda").manual_seed(9)
     batches = [
         torch.randint(0, 3_000_000, (30_000,), generator=draw, device="cuda").unique().int()
@@ -126,7 +126,7 @@ def test_overlaps_of_as_many_batches_as_an_epoch_has():
 
 
 def window_store(features, **settings):
-    """A store over a table that stands for a graph's, and the rows that it counts by path."""
+    """A window store over a table without a graph, and its counts of rows by path."""
     graph = SimpleNamespace(name="t", features=features, num_nodes=features.shape[0])
     job = Job(Cell("e", "s", "t", "", device="cuda"), graph, Counts())
     store = Window(**settings).resolved("cuda").build(job)
@@ -147,7 +147,7 @@ WAYS = [("host", "union"), ("uva", "union"), ("uva", "batches")]
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("path,holds", WAYS)
 def test_windows_for_hundreds_of_steps(path, holds, dtype, width, ids):
-    """Windows of any length, one cut short at each epoch's end, empty batches among them."""
+    """Windows of any length, a shorter one at the end of each epoch, and empty batches."""
     bits = torch.Generator().manual_seed(2)
     size = NODES * width * dtype.itemsize
     raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
@@ -177,7 +177,7 @@ def test_windows_for_hundreds_of_steps(path, holds, dtype, width, ids):
 
 
 @pytest.mark.parametrize("path,holds", WAYS)
-def test_a_window_is_fetched_once(small_graph, path, holds):
+def test_window_is_fetched_once(small_graph, path, holds):
     features = small_graph.features
     store, counted = window_store(features, table=path, holds=holds, window=2)
     one, other = (SimpleNamespace(input_nodes=torch.tensor(i).cuda()) for i in ([4, 2], [9, 4]))
@@ -192,8 +192,8 @@ def test_a_window_is_fetched_once(small_graph, path, holds):
 
 
 @pytest.mark.parametrize("path,holds", WAYS[1:])
-def test_the_memory_of_a_window_is_told(small_graph, path, holds):
-    """What it holds, to the byte."""
+def test_memory_of_a_window_is_reported(small_graph, path, holds):
+    """To the byte."""
     features = small_graph.features
     store, _ = window_store(features, table=path, holds=holds, window=2)
     given = [torch.tensor(i, dtype=torch.int32).cuda() for i in ([4, 2], [9, 4])]
@@ -203,16 +203,16 @@ def test_the_memory_of_a_window_is_told(small_graph, path, holds):
         store.load(one)
     known = {name: n for _, name, _, n in store.job.counts.rows()}
     row, words = 24 * 4, 8 * -(-400 // 32)
-    with_room = 5 * row  # a quarter more than is wanted
+    with_room = 5 * row  # a quarter more than requested
     assert known["window_bytes"] == (with_room if holds == "batches" else 3 * row + 3 * 4 + words)
     store.close()
 
 
-def test_no_window_that_holds_batches_makes_the_host_wait(small_graph):
+def test_window_with_batches_does_not_block_the_host(small_graph):
     store, counted = window_store(small_graph.features, table="uva", holds="batches", window=2)
     ids = [torch.tensor(i).cuda() for i in ([4, 2], [9, 4])]
     batches = [SimpleNamespace(input_nodes=one) for one in ids]
-    for asleep in (False, True):  # what a first call loads and locks is there
+    for asleep in (False, True):  # first calls have loaded and locked everything
         torch.cuda.synchronize()
         if asleep:
             torch.cuda._sleep(1_000_000_000)

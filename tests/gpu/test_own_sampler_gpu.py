@@ -1,4 +1,4 @@
-"""The sampler of ``gnnbench new`` on a GPU: drawn, tested and trained on there."""
+"""The sampler template of ``gnnbench new`` on a GPU: sampling, tests and training."""
 
 import importlib.util
 from dataclasses import replace
@@ -24,13 +24,13 @@ def sampler(tmp_path_factory):
 
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("topology", ["gpu", "cpu"])
-def test_nothing_is_wrong(sampler, topology, frontier, small_graph):
+def test_template_sampler_passes_all_checks(sampler, topology, frontier, small_graph):
     recipe = replace(BASELINE, sampler=native(sampler, topology=topology, frontier=frontier))
     fault = gnnbench.check_system(recipe, small_graph, [4, 3], batch_size=64, device="cuda")
     assert fault == ""
 
 
-def test_a_biased_one_is_found(sampler, small_graph):
+def test_biased_sampler_is_detected(sampler, small_graph):
     class First(sampler):
         def pick(self, degree, fanout, random):
             counts, offsets = super().pick(degree, fanout, random)

@@ -1,4 +1,4 @@
-"""Ranks that have a part of the graph each, over NCCL: one GPU's work, and no whole table."""
+"""Ranks with one part of the graph each, over NCCL: the work of one GPU without a whole table."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ COPIES, WIDTH = 15, 1 << 14  # of 400 rows of 64 KiB each
 
 
 def copied(graph):
-    """Several graphs side by side, to be trained on in the first; wide rows."""
+    """Several disjoint copies of a graph with wide rows; training nodes are in the first copy."""
     nodes, edges = graph.num_nodes, graph.num_edges
     starts = torch.arange(COPIES).repeat_interleave(nodes) * edges
     moved = torch.arange(COPIES, dtype=torch.int32).repeat_interleave(edges) * nodes
@@ -32,7 +32,7 @@ def copied(graph):
 @pytest.mark.parametrize(
     ("mode", "features"), [("vanilla", "gpu"), ("hybrid", "gpu"), ("hybrid", "host")]
 )
-def test_parts_do_one_gpus_work_and_hold_no_more_than_their_parts(small_graph, mode, features):
+def test_ranks_do_the_work_of_one_gpu_with_only_their_parts(small_graph, mode, features):
     wide = copied(small_graph)
     plain = make(wide, settings={"features": features}, **SMALL)
     settings = {
@@ -48,7 +48,7 @@ def test_parts_do_one_gpus_work_and_hold_no_more_than_their_parts(small_graph, m
         counts = counted(ours)
         assert counts["features", "exchange_rounds", ""] == 12 * 2
         assert counts["features", "exchange_time_s", "1"] > 0
-        # Half of the rows, and 80 MB: those of batches, the wide layer with its moments, cuBLAS.
+        # Half of the rows, and 80 MB for batches, the wide layer with its moments, and cuBLAS.
         assert counts["schedule", "rank_peak_bytes", "1"] < 0.9 * wide.features.nbytes
     finally:
         pids = system.schedule.pids

@@ -16,7 +16,7 @@ from gnnbench.systems.runtime.find import find
 
 pytestmark = pytest.mark.gpu
 
-# Where the rows of the feature table are counted, by DGL's and PyG's settings.
+# The path under which feature rows are counted, by settings of DGL and PyG.
 TABLES = {"host": "host_copy", "uva": "zero_copy", "gpu": "device"}
 TOPOLOGIES = ("gpu", "uva")
 
@@ -38,7 +38,7 @@ def make(small_graph):
 
 
 def trains(system, where, epochs=8):
-    """The gate, epochs that learn, the audit of each, the gate again."""
+    """Checks the gate, trains audited epochs that must learn, and checks the gate again."""
     report = system.check()
     assert report.ok, report.reason
     assert report.verified and report.law == "without-replacement"
@@ -55,7 +55,7 @@ def trains(system, where, epochs=8):
         assert [k for k in counted if k[:2] == key[:2]] == [key]
         assert tuple(sweep.busy) == phases("compute") and min(sweep.busy.values()) > 0
         losses.append(audit.loss)
-    assert min(losses[epochs // 2 :]) < losses[0]  # its own draws: no two epochs are alike
+    assert min(losses[epochs // 2 :]) < losses[0]  # independent random numbers: epochs differ
     assert system.recheck(1_000_003) == ""
     return report, losses
 
@@ -63,7 +63,7 @@ def trains(system, where, epochs=8):
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("topology", [*TOPOLOGIES, "cpu"])
-def test_dgl(make, topology, table, model):
+def test_dgl_trains(make, topology, table, model):
     settings = {"sampler.topology": topology, "features.table": table}
     system = make("dgl", settings, model=model, learning_rate=0.02)
     trains(system, TABLES[table])
@@ -74,8 +74,8 @@ def test_dgl(make, topology, table, model):
 
 @pytest.mark.parametrize("id_type", ["int64", "int32"])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_dgls_sampler_is_equivalent_to_ours(make, topology, id_type):
-    """Edges of a hop are min(fanout, degree) of each destination: the first hop's exactly ours."""
+def test_dgl_sampler_is_equivalent_to_ours(make, topology, id_type):
+    """Each destination has min(fanout, degree) edges; the first hop has exactly as many as ours."""
     settings = {"sampler.topology": topology, "sampler.id_type": id_type}
     theirs = make("dgl", settings, until="sample")
     ours = make("baseline", until="sample")
@@ -95,8 +95,8 @@ def test_dgls_sampler_is_equivalent_to_ours(make, topology, id_type):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_dgls_rows_are_the_tables(make, small_graph, table):
-    """In any order, ids repeated, none at all, of both id types; many loads without waiting."""
+def test_dgl_rows_equal_the_table(make, small_graph, table):
+    """Ids in any order, repeated, empty, of both types; many unsynchronized loads."""
     store = make("dgl", {"features.table": table}).stages.store
     draws = torch.Generator().manual_seed(0)
     requests = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 4000, 1, 50_000)]
@@ -114,7 +114,7 @@ ID_TYPES = [torch.int64, torch.int32]
 
 
 def locked_rows(name, table):
-    """A peer's store over a table that it is to lock."""
+    """A store of DGL or PyG over a table that it must lock."""
     spec = LOCKED[name]
     if missing := spec.missing("cuda"):
         pytest.skip(f"{name}: {missing.reason}; {missing.fix}")
@@ -125,8 +125,8 @@ def locked_rows(name, table):
 @pytest.mark.parametrize("width", stores.WIDTHS)
 @pytest.mark.parametrize("dtype", stores.DTYPES)
 @pytest.mark.parametrize("name", LOCKED)
-def test_peers_rows_of_a_locked_table_are_the_tables(name, dtype, width):
-    """Any bits, ids in any order and repeated, of both types; many loads without waiting."""
+def test_rows_of_a_locked_table_equal_the_table(name, dtype, width):
+    """Random bits, ids in any order, repeated, of both types; many unsynchronized loads."""
     table = stores.table(dtype, width)
     store = locked_rows(name, table)
     draws = torch.Generator().manual_seed(width)
@@ -140,8 +140,8 @@ def test_peers_rows_of_a_locked_table_are_the_tables(name, dtype, width):
 
 
 @pytest.mark.parametrize("name", LOCKED)
-def test_peers_read_a_shared_table_in_place(name):
-    """As with ``uva``: no copy is made, and the last reader unlocks the table."""
+def test_shared_table_is_read_in_place(name):
+    """As with ``uva``: there is no copy, and the last reader unlocks the table."""
     table = shared_table()
     first, second = (locked_rows(name, table) for _ in range(2))
     assert first.table.data_ptr() == second.table.data_ptr() == table.data_ptr()
@@ -155,12 +155,12 @@ def test_peers_read_a_shared_table_in_place(name):
 
 
 @pytest.mark.parametrize("system", ["baseline", "dgl"])
-def test_graphbolts_gather_in_a_system(make, system):
+def test_graphbolt_gather_in_a_system(make, system):
     trains(make(system, {"features": "graphbolt"}, learning_rate=0.02), "zero_copy")
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_graphbolt(make, topology):
+def test_graphbolt_trains(make, topology):
     system = make("graphbolt", {"sampler.topology": topology}, learning_rate=0.02)
     report, _ = trains(system, "zero_copy")
     assert report.frontier == "cumulative"
@@ -171,7 +171,7 @@ def test_graphbolt(make, topology):
 
 @pytest.mark.parametrize("mix", [{"sampler": "fused-map"}, {"features": "uva"}, {"features": "gpu"},
                                  {"aggregate": "csr"}], ids=str)  # fmt: skip
-def test_dgls_stages_beside_ours(make, mix):
+def test_stages_of_dgl_combine_with_ours(make, mix):
     system = make("dgl", mix)
     report = system.check()
     assert report.ok, report.reason
@@ -180,8 +180,8 @@ def test_dgls_stages_beside_ours(make, mix):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_pyg(make, workers):
-    """Sampled on the host, copied out of pinned memory, its layers on the GPU."""
+def test_pyg_trains(make, workers):
+    """It samples on the host, copies from pinned memory, and runs its layers on the GPU."""
     settings = {"sampler.extension": "pyg-lib", "sampler.workers": workers}
     system = make("pyg", settings, learning_rate=0.02)
     report, _ = trains(system, "host_copy")
@@ -192,12 +192,12 @@ def test_pyg(make, workers):
     assert all(b.edge_index.is_cuda for b in batch.pyg_blocks)
 
 
-def test_pyg_native_sampler(make):
+def test_pyg_native_sampler_trains(make):
     trains(make("pyg-native-sampler", learning_rate=0.02), "host_copy")
 
 
 @pytest.mark.parametrize("features", ["host", "uva", "gpu"])
-def test_pygs_sampler_before_our_stores(make, features):
+def test_pyg_sampler_combines_with_our_stores(make, features):
     settings = {"sampler.extension": "pyg-lib", "features": features, "aggregate": "csr"}
     system = make("pyg", settings)
     report = system.check()
@@ -206,8 +206,8 @@ def test_pygs_sampler_before_our_stores(make, features):
     assert audit.ok, audit.reason
 
 
-def test_pyg_at_our_new_frontier(make):
-    """What the reference of its own rests on: the same law, and edges and nodes alike."""
+def test_pyg_equals_our_new_frontier(make):
+    """The same distribution, and similar numbers of edges: the basis for comparing with it."""
     pyg = make("pyg", {"sampler.extension": "pyg-lib"}, until="sample").check()
     ours = make("baseline", {"sampler.frontier": "new"}, until="sample").check()
     assert pyg.ok, pyg.reason
@@ -215,7 +215,7 @@ def test_pyg_at_our_new_frontier(make):
     assert pyg.edges_per_seed == pytest.approx(ours.edges_per_seed, rel=0.05)
 
 
-def test_stale_rows_of_dgls_are_caught(make, monkeypatch):
+def test_stale_rows_of_dgl_are_detected(make, monkeypatch):
     system = make("dgl")
     store = system.stages.store
     right = store.load
@@ -225,7 +225,7 @@ def test_stale_rows_of_dgls_are_caught(make, monkeypatch):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_dgl_takes_all_neighbours(make, topology):
+def test_dgl_samples_all_neighbours(make, topology):
     report = make(
         "dgl", {"sampler.topology": topology}, until="sample", fanouts=(-1, 2, -1)
     ).check()
@@ -233,13 +233,13 @@ def test_dgl_takes_all_neighbours(make, topology):
 
 
 @pytest.mark.parametrize("system", ["pyg", "wholegraph"])
-def test_others_take_all_neighbours(make, system):
+def test_other_samplers_sample_all_neighbours(make, system):
     report = make(system, until="sample", fanouts=(-1, -1)).check()
     assert report.ok, report.reason
 
 
 @pytest.mark.parametrize("table", ["uva", "gpu"])
-def test_wholegraph_s_rows_pass_the_gate(make, table):
+def test_wholegraph_rows_pass_the_gate(make, table):
     system = make("wholegraph", {"features.table": table}, until="memory_io")
     report = system.check()
     assert report.ok, report.reason

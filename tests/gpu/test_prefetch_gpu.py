@@ -1,4 +1,4 @@
-"""Prefetched epochs on streams of their own: rows when they are read, losses, spans and memory."""
+"""The prefetch schedule on its streams: rows at the time of use, losses, spans and memory."""
 
 import random
 
@@ -12,7 +12,7 @@ from gnnbench.pipelines import streams
 pytestmark = pytest.mark.gpu
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
-LATE = 2_000_000  # cycles, about a millisecond: longer than anything of a small batch
+LATE = 2_000_000  # cycles, about a millisecond: longer than any phase of a small batch
 STORES = {
     "host": {"features": "host"},
     "uva": {"features": "uva"},
@@ -42,10 +42,10 @@ def delay():
     torch.cuda._sleep(LATE)
 
 
-class Watched:
-    """A system some of whose phases are late on their streams; its rows are looked at there.
+class WatchedSystem:
+    """A system with delayed phases on their streams, whose rows are compared on the device.
 
-    What the look found stays on the device until the epoch is over: nothing here waits.
+    The results stay on the device until the epoch ends, so that nothing synchronizes.
     """
 
     def __init__(self, system, late, chance=0.3):
@@ -69,7 +69,7 @@ class Watched:
             delay()
 
     def step(self, batch, rows):
-        """Late, then a look, then late again before the rows are used, and one more look."""
+        """Delay, compare, delay again before the rows are used, and compare once more."""
         self._dawdle("step")
         self._look(batch, rows)
         self._step(batch, rows)
@@ -88,12 +88,12 @@ class Watched:
 @pytest.mark.parametrize("late", ["load", "step", "all"])
 @pytest.mark.parametrize("order,depth", [({}, 1), (GREEDY, 3)], ids=["drawn", "greedy"])
 @pytest.mark.parametrize("store", STORES)
-def test_rows_are_right_when_they_are_read_whoever_is_late(
+def test_rows_are_correct_when_read_with_any_delays(
     store, order, depth, late, small_graph, one_thread
 ):
     system = make(small_graph, settings=prefetch(depth, **STORES[store], **order), **SMALL)
     assert system.check().ok
-    watched = Watched(system, ("sample", "load", "step") if late == "all" else (late,))
+    watched = WatchedSystem(system, ("sample", "load", "step") if late == "all" else (late,))
     epochs = 20 if late == "all" else 4  # of ten batches
     for epoch in range(epochs):
         report = run(system, epoch)
@@ -102,14 +102,14 @@ def test_rows_are_right_when_they_are_read_whoever_is_late(
     system.close()
 
 
-def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
-    """The same look finds a store that has one buffer less than it is to hold."""
+def test_buffer_overwritten_too_early_is_detected(small_graph, one_thread):
+    """The same comparison detects a store with one buffer too few."""
     system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
     system.stages.store._ring._buffers.pop()
-    watched = Watched(system, ("step",), chance=1.0)
+    watched = WatchedSystem(system, ("step",), chance=1.0)
     try:
         run(system, 3)
-    except RuntimeError as fault:  # torch sees it too, where the write is enqueued early enough
+    except RuntimeError as fault:  # torch detects it too if the write is enqueued early enough
         assert "modified by an inplace operation" in str(fault)
     else:
         assert watched.num_wrong() > 0
@@ -121,7 +121,7 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
 
 
 @pytest.mark.parametrize("first,priorities", [("link", [-2, -1]), ("even", [0, 0])])
-def test_the_link_comes_first_or_no_stream_does(first, priorities):
+def test_memory_io_stream_has_priority_or_none_has(first, priorities):
     sides = [
         streams.side_stream(torch.device("cuda"), name, first) for name in ("memory_io", "sample")
     ]
@@ -131,8 +131,8 @@ def test_the_link_comes_first_or_no_stream_does(first, priorities):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("depth", [1, 4])
-def test_losses_are_serials(sampler, depth, small_graph, one_thread):
-    """Local ids come in any order in some samplers, and sums with them."""
+def test_losses_equal_the_serial_schedule(sampler, depth, small_graph, one_thread):
+    """Some samplers number nodes in any order, which changes the order of sums."""
     actual = []
     for settings in ({}, prefetch(depth)):
         system = make(small_graph, settings={"sampler": sampler, **settings}, **SMALL)
@@ -152,9 +152,9 @@ def test_losses_are_serials(sampler, depth, small_graph, one_thread):
         assert report.unique_nodes == right.unique_nodes
 
 
-def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, one_thread):
+def test_phases_of_different_batches_overlap_on_separate_lanes(small_graph, one_thread):
     system = make(small_graph, settings=prefetch(1, features="uva"), **SMALL)
-    Watched(system, ("sample", "load", "step"), chance=1.0)
+    WatchedSystem(system, ("sample", "load", "step"), chance=1.0)
     timeline = Timeline.on("cuda")
     for epoch in range(2):
         timeline.start()
@@ -170,7 +170,7 @@ def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, 
     for phase in ("sample", "memory_io", "compute"):
         spans = sorted(s for s in timeline.spans() if s.phase == phase)
         assert all(timeline.begin <= s.begin <= s.end <= timeline.end + 1e-6 for s in spans)
-    # Rows of a batch are loaded once its nodes are drawn, and used once they are there.
+    # Rows of a batch are loaded after its nodes are sampled, and used after they are loaded.
     at = {(s.phase, s.batch): s for s in timeline.spans()}
     for number in range(10):
         assert at["sample", number].end <= at["memory_io", number].begin + 1e-6
@@ -181,7 +181,7 @@ def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, 
 
 
 @pytest.mark.parametrize("store", ["uva", "cache-host", "match-uva", "window-uva"])
-def test_memory_is_the_same_after_every_epoch(store, small_graph, one_thread):
+def test_memory_is_constant_across_epochs(store, small_graph, one_thread):
     system = make(small_graph, settings=prefetch(2, **STORES[store]), **SMALL)
     actual = []
     for _ in range(6):
@@ -192,7 +192,7 @@ def test_memory_is_the_same_after_every_epoch(store, small_graph, one_thread):
 
 
 @pytest.mark.parametrize("stage", ["sampler", "store", "trainer"])
-def test_an_error_ends_the_epoch_and_the_next_is_right(stage, small_graph, one_thread):
+def test_error_ends_the_epoch_and_the_next_epoch_works(stage, small_graph, one_thread):
     system = make(small_graph, settings=prefetch(2, features="uva"), **SMALL)
     name = {"sampler": "sample", "store": "load", "trainer": "step"}[stage]
     what = getattr(system.stages, stage)
@@ -216,7 +216,7 @@ def test_an_error_ends_the_epoch_and_the_next_is_right(stage, small_graph, one_t
 
 
 @pytest.mark.parametrize("system", ["dgl", "graphbolt", "pyg"])
-def test_foreign_samplers_are_asked_by_a_thread(system, small_graph, one_thread):
+def test_foreign_samplers_run_in_a_thread(system, small_graph, one_thread):
     made = make(small_graph, system, prefetch(2), **SMALL)
     assert made.check().ok
     for epoch in range(5):

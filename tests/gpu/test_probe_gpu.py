@@ -1,4 +1,4 @@
-"""Verification epochs and phases by themselves, on a GPU."""
+"""Verification epochs and separately timed phases on a GPU."""
 
 import pytest
 from compose import make, run, timed
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
 @pytest.mark.parametrize("topology", ["gpu", "uva", "cpu"])
-def test_a_right_epoch_is_verified(small_graph, topology, until):
+def test_correct_epoch_is_verified(small_graph, topology, until):
     settings = {"sampler.topology": topology}
     system = make(small_graph, settings=settings, device="cuda", until=until)
     timeline = Timeline.on("cuda")
@@ -23,7 +23,7 @@ def test_a_right_epoch_is_verified(small_graph, topology, until):
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
-def test_phases_by_themselves_are_no_longer_than_told(small_graph, until):
+def test_separate_phases_take_no_longer_than_reported(small_graph, until):
     system = make(small_graph, device="cuda", until=until)
     samples = []
     for epoch in range(4):

@@ -1,4 +1,4 @@
-"""A producer's process on the same GPU: buffers by CUDA IPC, never written too early nor read."""
+"""A producer process on the same GPU: CUDA IPC buffers are never written or read too early."""
 
 import random
 import time
@@ -51,7 +51,7 @@ def looked_at(system, epoch):
     ],
     ids=["uva", "host", "match-greedy", "window", "optimal"],
 )
-def test_epochs_are_those_of_one_process(settings, two, small_graph):
+def test_epochs_equal_those_of_one_process(settings, two, small_graph):
     system, serial = two(settings, **SMALL), make(small_graph, settings=settings, **SMALL)
     assert system.check().digest == serial.check().digest
     for epoch in range(3):
@@ -64,7 +64,7 @@ def test_epochs_are_those_of_one_process(settings, two, small_graph):
         assert without_own(ours) == counted(theirs)
     spans = timeline.spans()
     assert {s.phase for s in spans if s.lane == "producer"} == {"sample", "memory_io"}
-    slack = 1e-3  # two clocks of events, each laid between readings of the host's
+    slack = 1e-3  # two event clocks, each aligned by readings of the host clock
     assert all(
         timeline.begin - slack <= s.begin <= s.end + slack <= timeline.end + 2 * slack
         for s in spans
@@ -72,8 +72,8 @@ def test_epochs_are_those_of_one_process(settings, two, small_graph):
     assert run(system, 9).ok and system.recheck(7) == ""
 
 
-def test_whoever_is_late_nothing_is_read_or_written_too_early(planted, two, small_graph):
-    """The producer's GPU work is late when its word comes; the consumer's when it says done."""
+def test_delays_cause_no_early_read_or_write(planted, two, small_graph):
+    """The producer's GPU work is delayed after its message, the consumer's after its reply."""
     system = two(planted("slow", "none", "slow", "none"), **TINY)
     table, step, late = small_graph.features.cuda(), system.trainer.step, random.Random(3)
     seen = []
@@ -94,7 +94,7 @@ def test_whoever_is_late_nothing_is_read_or_written_too_early(planted, two, smal
             assert local.numel() == 0 or int(local.max()) < nodes.numel()
 
 
-def test_a_producer_that_writes_early_is_caught(planted, two, tmp_path, monkeypatch):
+def test_producer_that_writes_early_is_detected(planted, two, tmp_path, monkeypatch):
     mark = tmp_path / "loaded"
     monkeypatch.setenv(planted_stages.MARK, str(mark))
     system = two(planted("hasty"), until="memory_io", **SMALL)
@@ -104,7 +104,7 @@ def test_a_producer_that_writes_early_is_caught(planted, two, tmp_path, monkeypa
         deadline = time.monotonic() + 20
         while not mark.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
-        time.sleep(0.2)  # the mark is the host's
+        time.sleep(0.2)  # the host sets the mark
         right(batch, rows)
 
     system.stages.keep = keep
@@ -112,7 +112,7 @@ def test_a_producer_that_writes_early_is_caught(planted, two, tmp_path, monkeypa
     assert not report.ok and report.reason.startswith("batch 1: ")
 
 
-def test_buffers_that_grow_and_end_leave_no_memory(two, small_graph):
+def test_grown_and_closed_buffers_leave_no_memory(two, small_graph):
     system = two({"features": "uva"}, **SMALL)
     run(system, 9)
     few = system.order.batches
@@ -136,13 +136,13 @@ def test_device_memory_that_does_not_fit():
     assert float((torch.ones(3, device="cuda") + 1).sum()) == 6
 
 
-def test_a_ratio_is_not_derived_for_two_processes(two):
+def test_automatic_cache_ratio_is_unsupported_for_two_processes(two):
     with pytest.raises(UnsupportedError, match="does not derive a cache"):
         two({"features": "cache", "features.ratio": "auto"}, **SMALL)
 
 
-def test_a_share_is_in_force_or_refused(two, small_graph):
-    """With the daemon the producer has its processors, else the recipe is refused in a sentence."""
+def test_gpu_share_is_in_force_or_refused(two, small_graph):
+    """With the MPS daemon the producer gets its share; otherwise the recipe is refused."""
     try:
         system = two({"schedule.share": 10, "features": "uva"}, **SMALL)
     except UnsupportedError as error:

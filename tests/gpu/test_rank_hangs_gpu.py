@@ -1,4 +1,4 @@
-"""Ranks on GPUs that are killed or stopped, work that waits there, and where they listen."""
+"""Killed or stopped ranks on GPUs, slow GPU work, and network interfaces of NCCL."""
 
 import signal
 import time
@@ -19,7 +19,7 @@ SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
 
 @pytest.fixture
 def ranks(small_graph):
-    """Makes systems of two ranks; nothing of them stays."""
+    """Builds systems of two ranks, and checks that nothing of them remains."""
     made = []
 
     def build(**settings):
@@ -35,7 +35,7 @@ def ranks(small_graph):
 
 @pytest.mark.parametrize("schedule", ["data-parallel", "factored"])
 @pytest.mark.parametrize(("sign", "match"), [("KILL", "died by SIGKILL"), ("STOP", "hangs")])
-def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, match, schedule):
+def test_missing_rank_ends_the_epoch(ranks, monkeypatch, sign, match, schedule):
     system = ranks(schedule=schedule)
     assert run(system).ok
     (pid,), step = system.schedule.pids, system.trainer.step
@@ -52,21 +52,21 @@ def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, matc
     assert time.monotonic() - began < 60 and not alive(pid)
 
 
-def test_work_that_waits_on_a_gpu_for_longer_than_a_hang_is_none(ranks, monkeypatch):
+def test_long_gpu_work_is_not_a_hang(ranks, monkeypatch):
     system = ranks()
     assert run(system).ok
     step = system.trainer.step
 
     def slow(batch, rows):
         step(batch, rows)
-        torch.cuda._sleep(2_000_000_000)  # a second of each span, begun within milliseconds
+        torch.cuda._sleep(2_000_000_000)  # a second per span, started within milliseconds
 
     system.trainer.step = system.stages.trainer.step = slow
     monkeypatch.setattr(process_activity, "SILENCE_S", 3.0)
     assert run(system, 1).ok
 
 
-def test_nccl_listens_on_the_loopback_interface_alone(ranks):
+def test_nccl_listens_only_on_the_loopback_interface(ranks):
     processes = [psutil.Process()]
 
     def addresses():

@@ -7,8 +7,9 @@ import torch
 from compose import make
 
 from gnnbench.datasets.prepare import load_dataset
-from gnnbench.harness.reduce.roofline import OF_KERNEL, _bound, _key
+from gnnbench.harness.reduce.roofline import _bound, _kernel_key
 from gnnbench.roofline.ceilings import Ceilings
+from gnnbench.schema.samples import EpochSample
 
 pytestmark = pytest.mark.gpu
 
@@ -18,7 +19,7 @@ def graph(tmp_path_factory):
     return load_dataset("products~twin@0.02", root=tmp_path_factory.mktemp("data"))
 
 
-def test_every_level_has_its_ceiling():
+def test_every_memory_level_has_a_ceiling():
     results = Ceilings(torch.device("cuda"), [400, 512])
     done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in results.all}
     assert done.keys() == {
@@ -32,7 +33,7 @@ def test_every_level_has_its_ceiling():
 
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map"])
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
-def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
+def test_kernels_are_correct_and_have_a_ceiling(graph, sampler, model):
     made = make(
         graph, settings={"sampler": sampler, "features": "gpu"}, device="cuda", model=model,
         batch_size=1000, fanouts=(15, 10, 5), hidden=64,
@@ -42,23 +43,23 @@ def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
     kernels = [r for r in records if r["kind"] == "kernel"]
     assert [r["name"] for r in kernels] == ["sample", "gather", *["aggregate"] * 9]
     for r in kernels:
-        name, _ = _bound({"roofline": records}, _key(r, OF_KERNEL))
+        name, _ = _bound(EpochSample(roofline=records), _kernel_key(r))
         assert name == ("rows" if r["name"] == "sample" else "memory")
 
 
-def test_what_ceilings_take_is_no_peak_of_the_system(graph):
+def test_memory_of_ceilings_does_not_count_for_the_peak(graph):
     made = make(graph, settings={"features": "gpu"}, device="cuda")
     made.diagnostics.roofline(5)
     assert torch.cuda.max_memory_allocated() < 1 << 29
 
 
-def test_rows_that_cross_the_link_are_not_placed(graph):
+def test_host_reads_have_no_point_in_the_roofline(graph):
     made = make(graph, settings={"features": "uva"}, device="cuda")
     records, _ = made.diagnostics.roofline(5)
     assert not [r for r in records if r["name"] == "gather"]
 
 
-def test_counters_are_read_or_say_why_not(graph):
+def test_counters_are_read_or_give_a_reason(graph):
     from gnnbench.core.bootstrap import command
 
     made = make(graph, settings={"features": "gpu"}, device="cuda")

@@ -1,4 +1,4 @@
-"""The library's samplers on a GPU, topology there, in locked host memory, or on the CPU."""
+"""The library's samplers on a GPU, with the topology in device, locked host or CPU memory."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ UNSOUND = "pgsampler-as-printed"
 INFOS = [s for s in gnnbench.samplers() if "cuda" in s.devices and s.name != UNSOUND]
 NAMES = [s.name for s in INFOS]
 CASES = [(s.name, p, f) for s in INFOS for p in s.picks["cuda"] for f in s.frontiers]
-# A sampler that only a GPU runs has no topology on the CPU.
+# A GPU-only sampler does not support a topology on the CPU.
 PLACES = [
     (s.name, place)
     for s in INFOS
@@ -66,12 +66,12 @@ def seeds_of(n: int, salt: int = 0) -> torch.Tensor:
     ("name", "pick", "frontier", "topology"),
     [(*case, place) for case in CASES for name, place in PLACES if name == case[0]],
 )
-def test_the_cpus_work(build, name, pick, frontier, topology):
+def test_work_equals_the_cpu(build, name, pick, frontier, topology):
     positions = pick != "random_walk"
     how = {"frontier": frontier, "with_positions": positions}
     ours = build(name, pick, topology, **how)
     right = build("hop-by-hop", pick, device="cpu", **how)
-    # A small batch first: what is sized by it must grow, and shrinks for none of the others.
+    # A small batch first: buffers sized by it must grow, and never shrink afterwards.
     for number, size in enumerate((3, 1500, 200, 1501, 0, 1)):
         seeds = seeds_of(size, number)
         batch = ours.sample(seeds, epoch=1, batch=number)
@@ -81,7 +81,7 @@ def test_the_cpus_work(build, name, pick, frontier, topology):
 
 
 @pytest.mark.parametrize(("name", "topology"), PLACES)
-def test_ids_of_64_bits_and_seeds_from_anywhere(build, graph, name, topology):
+def test_64_bit_ids_and_seeds_on_any_device(build, graph, name, topology):
     sampler = build(name, "floyd", topology, of=(graph[0], graph[1].long()), with_positions=True)
     right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
     seeds = seeds_of(300)
@@ -103,7 +103,7 @@ BAD = [
 
 @pytest.mark.parametrize("topology", ["gpu", "uva"])
 @pytest.mark.parametrize("name", NAMES)
-def test_bad_seeds_are_named_and_the_next_batch_is_right(build, name, topology):
+def test_bad_seeds_are_reported_and_the_next_batch_is_correct(build, name, topology):
     sampler = build(name, "floyd", topology, with_positions=True)
     right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
     for seeds, words in BAD:
@@ -113,15 +113,15 @@ def test_bad_seeds_are_named_and_the_next_batch_is_right(build, name, topology):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_broken_graph_is_an_error(build, name):
+def test_broken_graph_is_an_error(build, name):
     broken = (torch.tensor([0, 2, 4]), torch.tensor([0, 1, 7, 0], dtype=torch.int32))
     with pytest.raises(DataError, match="indices"):
         build(name, of=broken, fanouts=[2, 2]).sample([0, 1])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
-    build("hop-by-hop", topology="gpu").sample(seeds_of(10))  # what a first call loads is there
+def test_topology_in_locked_memory_uses_no_device_memory(build, graph, name):
+    build("hop-by-hop", topology="gpu").sample(seeds_of(10))  # first calls have loaded everything
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     sampler = build(name, topology="uva")
@@ -131,7 +131,7 @@ def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
     sampler.close()
 
 
-def test_locked_memory_is_given_back(build):
+def test_locked_memory_is_released(build):
     first = build("hop-by-hop", topology="uva")
     copy = first._placed._locked[1].tensor
     assert copy.is_pinned()
@@ -143,13 +143,13 @@ def test_locked_memory_is_given_back(build):
     assert not copy.is_pinned()
 
 
-def test_the_default_pick_follows_where_sampling_runs(build):
+def test_default_pick_depends_on_the_device(build):
     assert build("hop-by-hop").pick == "reservoir"
     assert build("hop-by-hop", topology="cpu").pick == "floyd"
     assert build("gnnlab").pick == "fisher_yates"
 
 
-def test_the_printed_pgsampler_counts_what_it_loses(build):
+def test_as_printed_pgsampler_counts_lost_tasks(build):
     printed = build(UNSOUND, unsafe=True, fanouts=[10, 10, 10])
     sound = build("pgsampler", fanouts=[10, 10, 10])
     seeds = seeds_of(2000)
@@ -164,7 +164,7 @@ def test_the_printed_pgsampler_counts_what_it_loses(build):
 
 
 @pytest.mark.parametrize("name", ["pgsampler", "dgl-fusion"])
-def test_hubs_split_or_whole_are_the_same_work(build, name):
+def test_split_and_whole_hubs_give_the_same_work(build, name):
     lengths = torch.tensor([60_000, 5, 0, 9000] * 30)
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     hubs = indptr, torch.arange(int(indptr[-1]), dtype=torch.int32) * 7 % 120
@@ -176,14 +176,14 @@ def test_hubs_split_or_whole_are_the_same_work(build, name):
         assert whole.tasks.parts == 0
 
 
-def test_fusion_needs_the_gpu(build):
+def test_fusion_needs_a_gpu(build):
     with pytest.raises(UnsupportedError, match="does not sample on the CPU"):
         build("dgl-fusion", topology="cpu")
 
 
 @pytest.mark.parametrize(("name", "topology"), PLACES)
 @pytest.mark.parametrize("until", ["sample", "compute"])
-def test_the_baseline_with_another_sampler(small_graph, name, topology, until):
+def test_baseline_with_another_sampler(small_graph, name, topology, until):
     digests = []
     for device, sampler, where in (("cuda", name, topology), ("cpu", "hop-by-hop", "cpu")):
         settings = {"sampler": sampler, "sampler.topology": where, "sampler.pick": "floyd"}
@@ -201,7 +201,7 @@ def test_the_baseline_with_another_sampler(small_graph, name, topology, until):
     assert digests[0] == digests[1] != ""
 
 
-def test_the_gate_counts_by_weight(small_graph):
+def test_gate_counts_by_weight(small_graph):
     weights = torch.rand(small_graph.num_edges, generator=torch.Generator().manual_seed(5))
     weights[::3] = 0
     weighted = replace(small_graph, weights=weights)
@@ -227,7 +227,7 @@ def test_the_gate_counts_by_weight(small_graph):
     ],
 )
 def test_all_neighbours(build, graph, name, pick, frontier, topology, fanouts):
-    """Small batches before large ones, so that rooms overflow; the degrees are the edges."""
+    """Small batches before large ones, so that buffers overflow; edge counts equal the degrees."""
     how = {"frontier": frontier, "with_positions": True, "fanouts": fanouts}
     ours = build(name, pick, topology, **how)
     right = build("hop-by-hop", pick, device="cpu", **how)
@@ -240,8 +240,8 @@ def test_all_neighbours(build, graph, name, pick, frontier, topology, fanouts):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hub_is_taken_whole(build, name):
-    """A row longer than any shared memory, among empty ones."""
+def test_all_neighbours_of_a_hub(build, name):
+    """A row longer than any shared memory, among empty rows."""
     degrees = np.zeros(3000, dtype=np.int64)
     degrees[[5, 6]] = 300_000, 2
     hub = csc_of(degrees, torch.int32, 9)
@@ -256,6 +256,6 @@ def test_a_hub_is_taken_whole(build, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pick_that_repeats_cannot_take_all(build, name):
+def test_picks_with_replacement_refuse_all_neighbours(build, name):
     with pytest.raises(UnsupportedError, match="cannot take all neighbours"):
         build(name, "with_replacement", fanouts=[-1])

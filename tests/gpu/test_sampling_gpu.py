@@ -1,4 +1,4 @@
-"""Sampling cells on a GPU: the epoch's times, the look inside, WholeGraph where it is installed."""
+"""Sampling cells on a GPU: epoch times, the inspection, and WholeGraph if it is installed."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
@@ -37,7 +37,7 @@ def make(graph, system="baseline", **settings):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_an_epoch_and_the_look_inside(sampler, graph):
+def test_epoch_and_inspection(sampler, graph):
     system = make(graph, sampler=sampler)
     report = system.check()
     assert report.ok, report.reason
@@ -53,13 +53,13 @@ def test_an_epoch_and_the_look_inside(sampler, graph):
     assert whole["device_s"] > 0 and whole["block_bytes"] > 0 and whole["extra_bytes"] >= 0
     assert stages and all(row["device_s"] >= 0 for row in stages)
     assert {"pick"} <= {row["stage"] for row in stages}
-    for row in measured["kernels"]:  # none where the profiling interface is not there
+    for row in measured["kernels"]:  # none if the profiling interface is not available
         assert row["device_s"] > 0 and row["calls"] > 0
     assert system.recheck(17) == ""
 
 
 def memory_of_a_call(root):
-    """Memory of the baseline's sampler by the look inside, and the peak of one call."""
+    """Memory of the baseline's sampler by the inspection, and the peak of one call."""
     graph = load_dataset("rmat@14", root=root)
     system = make(graph, sampler="hop-by-hop")
     compose.run(system, 0)
@@ -74,11 +74,11 @@ def memory_of_a_call(root):
     return whole["extra_bytes"], call
 
 
-def test_the_order_is_no_memory_of_the_sampler(root):
-    """The baseline keeps nothing between batches: its peak is within its call.
+def test_order_does_not_count_as_memory_of_the_sampler(root):
+    """The baseline keeps nothing between batches, so its peak is within its call.
 
-    In a process of its own: all device memory in use counts as the sampler's but for the graph and
-    the order, and what tests before this one left is given back at any time.
+    Runs in a separate process: all device memory except the graph and the order counts as the
+    sampler's, and memory of earlier tests may be released at any time.
     """
     fresh = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
     with fresh as process:
@@ -86,8 +86,8 @@ def test_the_order_is_no_memory_of_the_sampler(root):
     assert extra == pytest.approx(call, rel=0.2, abs=1 << 16)
 
 
-def test_the_look_inside_times_the_cells_device(graph, monkeypatch):
-    """Its events go to the stream of the cell's device, whichever device is current."""
+def test_inspection_times_the_device_of_the_cell(graph, monkeypatch):
+    """Its events are recorded on the cell's device, for any current device."""
     system = make(graph)
     streams = []
     right = torch.cuda.Event.record
@@ -102,7 +102,7 @@ def test_the_look_inside_times_the_cells_device(graph, monkeypatch):
     assert all(s is not None and s.device == system.job.device for s in streams)
 
 
-def test_wholegraph(graph):
+def test_wholegraph_cell(graph):
     if missing := find("wholegraph").missing("cuda"):
         pytest.skip(f"wholegraph: {missing.reason}; {missing.fix}")
     system = make(graph, "wholegraph")

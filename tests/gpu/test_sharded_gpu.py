@@ -1,4 +1,4 @@
-"""One table for two GPUs: training, rows by path, a killed rank, and the benchmark itself."""
+"""One table sharded over two GPUs: training, rows by path, a killed rank, and its benchmark."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def group(small_graph):
-    """Makes a system of two ranks; ended with the test."""
+    """Builds a system of two ranks, which ends with the test."""
     made = []
 
     def build(settings):
@@ -50,7 +50,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
+def test_two_gpus_train_as_one_gpu(name, group, small_graph):
     plain, system = make(small_graph, settings={"features": "gpu"}, **SMALL), group(SETTINGS[name])
     assert system.check().digest == plain.check().digest
     for epoch in range(3):
@@ -71,7 +71,7 @@ def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
     plain.close()
 
 
-def test_a_killed_rank_ends_the_others(group):
+def test_killed_rank_ends_the_others(group):
     system = group(SHARDED)
     assert run(system).ok
     os.kill(system.schedule.pids[0], signal.SIGKILL)
@@ -80,7 +80,7 @@ def test_a_killed_rank_ends_the_others(group):
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="times copies between GPUs")
-def test_the_benchmark_holds_rows_against_the_table_and_tells_rates(tmp_path):
+def test_benchmark_checks_rows_and_reports_rates(tmp_path):
     small = ["--rows", str(1 << 20), "--ids", str(1 << 14), "--turns", "1", "--calls", "4"]
     out = tmp_path / "sharded.json"
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Memory that another process holds, registered in place and read by kernels."""
+"""Memory of another process, registered in place and read by kernels."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture
 def table(tmp_path):
-    """A table of many pages, the last one not full, and the copy that it must equal."""
+    """A table of many pages, the last one partial, and a copy with the expected contents."""
     rows = torch.randn(50_001, 33, generator=torch.Generator().manual_seed(5))
     (tmp_path / "features.bin").write_bytes(rows.numpy().tobytes())
     descriptor = shared_memory.share_file(tmp_path / "features.bin")
@@ -32,7 +32,7 @@ def table(tmp_path):
     return mapped, rows
 
 
-def test_it_is_registered_where_it_is_and_stays_read_only(table):
+def test_shared_table_is_registered_in_place_and_stays_read_only(table):
     shared_rows, rows = table
     made = LockedTensor(shared_rows, "cuda", "features")
     address = shared_rows.data_ptr()
@@ -63,7 +63,7 @@ def test_two_readers_share_one_registration(table):
     assert float((torch.ones(3, device="cuda") + 1).sum()) == 6  # no error is left behind
 
 
-def test_a_refusal_leaves_it_unlocked_and_read_only(table, monkeypatch):
+def test_failed_registration_leaves_the_table_unlocked_and_read_only(table, monkeypatch):
     shared_rows, _ = table
     monkeypatch.setattr(locked, "lock", lambda memory: 2)
     with pytest.raises(MemoryError, match="of features cannot be locked"):
@@ -76,7 +76,7 @@ def test_a_refusal_leaves_it_unlocked_and_read_only(table, monkeypatch):
 
 
 @pytest.mark.parametrize("store", [ZeroCopyGather, StagedGather])
-def test_both_stores_serve_the_shared_table(table, store):
+def test_both_stores_read_the_shared_table(table, store):
     shared_rows, rows = table
     job = SimpleNamespace(
         graph=SimpleNamespace(features=shared_rows), device=torch.device("cuda:0"), counts=Counts()

@@ -1,4 +1,4 @@
-"""A stream that runs on some of a GPU's multiprocessors: bits, errors, and memory IO on it."""
+"""A stream limited to some multiprocessors of a GPU: results, errors, and memory IO on it."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def device():
 
 
 @pytest.mark.parametrize("sms", [8, 16, 32])
-def test_work_on_it_is_right_and_in_the_order_of_events(sms):
+def test_limited_stream_gives_correct_results_in_event_order(sms):
     stream, given = limited_stream(device(), sms)
     every = torch.cuda.get_device_properties(device()).multi_processor_count
     assert sms <= given <= min(sms + 8, every)
@@ -31,14 +31,14 @@ def test_work_on_it_is_right_and_in_the_order_of_events(sms):
     assert torch.equal(y.cpu(), (torch.arange(1 << 20) + 1) * 2)
 
 
-def test_more_than_there_are_is_refused():
+def test_more_multiprocessors_than_available_are_refused():
     for wrong in (0, 100_000):
         with pytest.raises(UsageError, match="sms must be at"):
             limited_stream(device(), wrong)
 
 
 @pytest.mark.parametrize("store", ["host", "uva", "gpu", "match", "window", "cache"])
-def test_memory_io_on_a_share_is_right(store, small_graph, one_thread):
+def test_memory_io_on_a_limited_stream_is_correct(store, small_graph, one_thread):
     settings = {"schedule": "prefetch", "schedule.sms": 8, "features": store}
     system = make(small_graph, settings=settings, batch_size=20, fanouts=(3, 2), device="cuda")
     assert system.check().ok

@@ -1,4 +1,4 @@
-"""Rows gathered by the host and copied in chunks, with either side late."""
+"""Rows gathered by the host and copied in chunks, with delays on either side."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def random_table(dtype, rows, width):
 @pytest.mark.parametrize("width", [1, 33, 128])
 @pytest.mark.parametrize("late", [0, 3_000_000])
 def test_many_batches_of_many_chunks(monkeypatch, dtype, width, late):
-    """Copies are delayed by work before them on the stream, so that the ring is always full."""
+    """Earlier work on the stream delays the copies, so that the ring is always full."""
     monkeypatch.setattr(staging.StagedChunks.__init__, "__defaults__", (64 << 10, 3))
     table = random_table(dtype, 20_000, width)
     served = store(table)
@@ -62,7 +62,7 @@ def test_whole_chunks_and_another_stream():
     served.close()
 
 
-def test_locked_memory_is_a_ring_whatever_the_batch():
+def test_size_of_the_locked_ring_does_not_depend_on_the_batch():
     table = random_table(torch.float32, 200_000, 128)
     served = store(table)
     served.fetch(torch.arange(1000))

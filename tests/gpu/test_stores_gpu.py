@@ -1,4 +1,4 @@
-"""Every store and composition on a GPU over hundreds of batches: bits, and rows by path."""
+"""Every store and composition on a GPU for hundreds of batches: rows bit by bit, counts by path."""
 
 from dataclasses import replace
 
@@ -15,11 +15,11 @@ from gnnbench.features.spec import FallbackSpec
 pytestmark = pytest.mark.gpu
 PATHS = {"host": "host_copy", "uva": "zero_copy"}
 TABLES = {"host": Host(), "uva": Uva(), "naive": Uva(access="naive")}
-STEPS = {"host": 4, "uva": 4, "naive": 7}  # every so many of the shapes, in all each store's
+STEPS = {"host": 4, "uva": 4, "naive": 7}  # every n-th shape; all shapes of each store occur
 
 
 def over(spec, table):
-    """The same composition above another store that fetches."""
+    """The same composition with another backing store."""
     if not isinstance(spec, FallbackSpec):
         return table
     return replace(spec, table=over(spec.table, table))
@@ -29,7 +29,7 @@ def over(spec, table):
     ("fetching", "name", "dtype", "width"),
     [(fetching, *one) for fetching, step in STEPS.items() for one in shapes(STORES)[::step]],
 )
-def test_rows_and_counts_are_right_for_hundreds_of_batches(fetching, name, dtype, width):
+def test_rows_and_counts_are_correct_for_hundreds_of_batches(fetching, name, dtype, width):
     table = TABLES[fetching]
     stress(over(STORES[name], table), dtype, width, "cuda", PATHS[table.name])
 
@@ -43,8 +43,8 @@ READ_BY_BLOCKS = [
 @pytest.mark.parametrize("blocks", BLOCKS)
 @pytest.mark.parametrize("name", [*READ_BY_BLOCKS, "window of a union"])
 @pytest.mark.parametrize(("dtype", "width"), [(torch.float32, 129), (torch.bfloat16, 3)])
-def test_a_capped_grid_reads_the_same_rows(blocks, name, dtype, width):
-    """Rows bit for bit and counts by path are the model's, however many blocks read."""
+def test_limited_grid_reads_the_same_rows(blocks, name, dtype, width):
+    """Rows and counts by path equal the model, for any number of blocks."""
     union = name == "window of a union"
     spec = replace(STORES["window"], holds="union") if union else STORES[name]
     stress(over(spec, Uva(blocks=blocks)), dtype, width, "cuda", "zero_copy")
@@ -61,8 +61,8 @@ def test_a_capped_grid_reads_the_same_rows(blocks, name, dtype, width):
     ],
     ids=lambda s: " ".join(map(str, s.values())),
 )
-def test_counts_are_those_of_any_grid(small_graph, settings):
-    """Set by path; the default's among them."""
+def test_counts_do_not_depend_on_the_grid(small_graph, settings):
+    """The grid is set by path, also to its default."""
     path = "features.blocks" if settings["features"] == "uva" else "features.table.blocks"
     actual = []
     for blocks in (0, *BLOCKS):
@@ -81,8 +81,8 @@ def test_counts_are_those_of_any_grid(small_graph, settings):
 
 @pytest.mark.parametrize("table", PATHS)
 @pytest.mark.parametrize("above", ["", "match", "window"])
-def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):
-    """From an empty cache on, and from what the first epoch has left."""
+def test_dynamic_cache_has_the_same_hits_as_on_a_cpu(small_graph, above, table):
+    """From an empty cache, and from the contents left by the first epoch."""
     prefix = "features.table" if above else "features"
     settings = {"features": above, prefix: "cache", f"{prefix}.policy": "sieve"}
     settings |= {f"{prefix}.ratio": 0.2, "sampler.pick": "floyd"}
@@ -103,8 +103,8 @@ def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):
 
 @pytest.mark.parametrize("until", ["memory_io", "compute"])
 @pytest.mark.parametrize("policy", ["presc#1", "sieve"])
-def test_a_ratio_derived_from_measured_memory(small_graph, until, policy):
-    """A small table fits whole; within a limit as much as the limit says. Losses stay the same."""
+def test_automatic_ratio_follows_the_measured_memory(small_graph, until, policy):
+    """A small table fits completely, otherwise the limit decides. Losses stay the same."""
     settings = {"features": "cache", "features.policy": policy, "features.ratio": "auto"}
     whole = make(small_graph, settings=settings, until=until, device="cuda")
     counts = {name: value for _, name, _, value in whole.setup_counts}
@@ -124,8 +124,8 @@ def test_a_ratio_derived_from_measured_memory(small_graph, until, policy):
         system.close()
 
 
-def test_a_cache_that_does_not_fit_the_gpu(small_graph, monkeypatch):
-    # Rows that are too large for the host to stage would be reported first.
+def test_cache_that_does_not_fit_the_gpu(small_graph, monkeypatch):
+    # Rows too large for staging on the host are reported first.
     monkeypatch.setattr(
         StagedGather, "_locked", lambda _, shape, dtype: torch.empty(0, dtype=dtype)
     )

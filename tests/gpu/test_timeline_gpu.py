@@ -1,4 +1,4 @@
-"""Spans by events: delayed streams, what adds up to the wall time, and whose device it is."""
+"""Spans by CUDA events: delayed streams, sums equal to the wall time, and several devices."""
 
 import time
 from itertools import pairwise
@@ -20,7 +20,7 @@ def delay(cycles=CYCLES):
 
 @pytest.fixture
 def timeline():
-    delay(1)  # what a first launch loads is there
+    delay(1)  # first launches have loaded everything
     return Timeline(CudaClock("cuda"))
 
 
@@ -29,7 +29,7 @@ def adds_up(sweep):
     assert sweep.wall == pytest.approx(total)
 
 
-def test_spans_are_the_devices_and_not_the_hosts(timeline):
+def test_spans_measure_the_device_and_not_the_host(timeline):
     timeline.start()
     host = time.perf_counter()
     for batch in range(2):
@@ -55,7 +55,7 @@ def test_spans_are_the_devices_and_not_the_hosts(timeline):
     assert spans[-1].end <= timeline.end + 1e-6
 
 
-def test_what_was_enqueued_before_is_no_part_of_an_epoch(timeline):
+def test_earlier_work_is_not_part_of_an_epoch(timeline):
     delay(20 * CYCLES)
     timeline.start()
     with timeline.span("sample"):
@@ -65,7 +65,7 @@ def test_what_was_enqueued_before_is_no_part_of_an_epoch(timeline):
     assert with_it.busy["sample"] > with_it.wall / 2
 
 
-def test_what_is_settled_is_no_part_of_a_span(timeline):
+def test_settled_work_is_not_part_of_a_span(timeline):
     timeline.start()
     delay(4 * CYCLES)
     timeline.settle()
@@ -77,7 +77,7 @@ def test_what_is_settled_is_no_part_of_a_span(timeline):
     assert sweep.idle > 2 * sweep.busy["sample"]
 
 
-def test_an_epoch_ends_when_every_stream_is_done(timeline):
+def test_epoch_ends_when_every_stream_is_done(timeline):
     side = torch.cuda.Stream()
     timeline.start()
     with timeline.span("sample"):
@@ -88,7 +88,7 @@ def test_an_epoch_ends_when_every_stream_is_done(timeline):
     assert side.query()
     sweep = timeline.sweep()
     adds_up(sweep)
-    assert sweep.idle > 2 * sweep.busy["sample"]  # on the side, nobody's span
+    assert sweep.idle > 2 * sweep.busy["sample"]  # on the side stream, outside all spans
 
 
 def test_spans_on_two_streams_overlap(timeline):
@@ -105,7 +105,7 @@ def test_spans_on_two_streams_overlap(timeline):
     assert [s.lane for s in timeline.spans()] == ["side", STREAM]
 
 
-def test_work_on_the_host_inside_a_span_counts_while_the_stream_waits(timeline):
+def test_host_work_in_a_span_counts_while_the_stream_is_idle(timeline):
     timeline.start()
     with timeline.span("memory_io"):
         time.sleep(0.05)
@@ -113,7 +113,7 @@ def test_work_on_the_host_inside_a_span_counts_while_the_stream_waits(timeline):
     assert timeline.sweep().busy["memory_io"] >= 0.045
 
 
-def test_work_on_the_host_is_hidden_behind_the_devices(timeline):
+def test_host_work_is_hidden_behind_device_work(timeline):
     timeline.start()
     with timeline.span("compute"):
         delay(4 * CYCLES)
@@ -125,17 +125,17 @@ def test_work_on_the_host_is_hidden_behind_the_devices(timeline):
     assert sweep.busy["sample"] < 0.004
 
 
-def test_a_system_keeps_to_its_timeline_and_the_harness_to_its_own(timeline):
-    """As a worker does: spans of one timeline, read within another."""
+def test_timelines_of_system_and_harness_are_separate(timeline):
+    """As in a worker: the marks of one timeline are read by another."""
     own = Timeline(CudaClock("cuda"))
     own.start()
     with timeline.span("sample"):
         delay()
-    timeline.start()  # in vain
+    timeline.start()  # has no effect on ``own``
     with timeline.span("compute"):
         delay()
     own.stop()
-    own.marks = list(timeline.marks)  # what began anew forgot its marks
+    own.marks = list(timeline.marks)  # the restarted timeline dropped its earlier marks
     sweep = own.sweep()
     adds_up(sweep)
     assert set(sweep.busy) == {"compute"}
@@ -143,13 +143,16 @@ def test_a_system_keeps_to_its_timeline_and_the_harness_to_its_own(timeline):
 
 
 @pytest.mark.parametrize("gpu", [LAST], ids=[f"cuda:{LAST}"])
-def test_spans_are_of_the_cells_device_whichever_is_current(gpu):
-    """On a machine of several GPUs the last one works while the first is current."""
+def test_spans_belong_to_the_cells_device_for_any_current_device(gpu):
+    """On a machine with several GPUs the last one works while the first is current."""
     device = torch.device("cuda", gpu)
     with torch.cuda.device(device):
         delay(1)
         named, current = Timeline(CudaClock(device)), Timeline(CudaClock("cuda"))
-    for timeline in (named, current):  # without a number it is what was current when it was made
+    for timeline in (
+        named,
+        current,
+    ):  # without a number, the device that was current at construction
         with torch.cuda.device(0):
             timeline.start()
             with timeline.span("sample"), torch.cuda.device(device):
@@ -161,14 +164,14 @@ def test_spans_are_of_the_cells_device_whichever_is_current(gpu):
         assert sweep.busy["sample"] > sweep.wall / 2
 
 
-def test_how_many_spans_are_over_is_known_while_others_wait(timeline):
+def test_number_of_finished_spans_is_known_while_others_run(timeline):
     timeline.start()
     assert timeline.passed(0) == 0
     for batch in range(8):
         with timeline.span("compute", batch):
             delay(4 * CYCLES)
     seen = [timeline.passed(0)]
-    assert seen[0] < 8  # the host has begun them all
+    assert seen[0] < 8  # the host has started all of them
     while seen[-1] < 8:
         seen.append(timeline.passed(seen[-1]))
         time.sleep(0.01)

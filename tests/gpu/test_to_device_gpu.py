@@ -1,4 +1,4 @@
-"""Large tensors of the host on a GPU: every byte, whatever the type and the shape."""
+"""Copies of large host tensors to a GPU: every byte, for any type and shape."""
 
 import pytest
 import torch
@@ -20,13 +20,13 @@ def small_pieces(monkeypatch):
 @pytest.mark.parametrize("shape", [(0,), (1,), (1 << 20,), (12345, 67), (3, 5, 100_001)])
 def test_every_byte_arrives(dtype, shape):
     tensor = torch.randint(0, 127, shape).to(dtype)
-    torch.cuda._sleep(20_000_000)  # copies wait, so that every buffer is under way
+    torch.cuda._sleep(20_000_000)  # copies are delayed, so that every buffer is in use
     copied = to_device(tensor, DEVICE)
     assert (copied.shape, copied.dtype, copied.device) == (tensor.shape, dtype, DEVICE)
     assert torch.equal(copied.cpu(), tensor)
 
 
-def test_of_a_mapped_file_and_of_what_is_not_in_one_piece(tmp_path):
+def test_mapped_files_and_non_contiguous_tensors(tmp_path):
     whole = torch.arange(1 << 18, dtype=torch.int32)
     whole.numpy().tofile(tmp_path / "ids")
     mapped = torch.from_file(str(tmp_path / "ids"), False, 1 << 18, dtype=torch.int32)
@@ -35,14 +35,14 @@ def test_of_a_mapped_file_and_of_what_is_not_in_one_piece(tmp_path):
     assert torch.equal(to_device(every_other, DEVICE).cpu(), every_other)
 
 
-def test_locked_and_device_memory_go_as_they_are():
+def test_locked_and_device_memory_are_copied_directly():
     locked = torch.arange(1 << 16).pin_memory()
     there = to_device(locked, DEVICE)
     assert torch.equal(there.cpu(), locked)
     assert to_device(there, DEVICE) is there
 
 
-def test_it_is_there_for_other_streams_when_it_returns():
+def test_result_is_ready_for_other_streams():
     tensor = torch.ones(1 << 22, dtype=torch.int32)
     torch.cuda._sleep(50_000_000)
     copied = to_device(tensor, DEVICE)

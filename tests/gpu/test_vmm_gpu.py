@@ -1,4 +1,4 @@
-"""Host memory that the driver makes: read by kernels, filled by the host, given back."""
+"""Host memory allocated by the driver: read by kernels, written by the host, and freed."""
 
 import ctypes
 import gc
@@ -29,7 +29,7 @@ def known_to_cuda(address, size):
 
 
 @pytest.mark.parametrize("size", [1, 4097, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 5])
-def test_the_host_writes_what_kernels_read(size):
+def test_kernels_read_what_the_host_writes(size):
     memory = vmm_memory(size, "cuda")
     assert memory.device.type == "cpu" and memory.dtype is torch.uint8 and memory.shape == (size,)
     memory.copy_(torch.arange(size, dtype=torch.int64).to(torch.uint8))
@@ -41,7 +41,7 @@ def test_the_host_writes_what_kernels_read(size):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 33, 128])
-def test_a_copy_of_a_table(dtype, width):
+def test_copy_of_a_table(dtype, width):
     source = torch.randn(40_001, width, generator=torch.Generator().manual_seed(2)).to(dtype)
     made = LockedTensor(source, "cuda", "features", VMM)
     assert torch.equal(made.tensor, source)
@@ -55,8 +55,8 @@ def test_a_copy_of_a_table(dtype, width):
     made.close()
 
 
-def test_memory_is_given_back():
-    """With the last tensor over it, time and again."""
+def test_memory_is_freed():
+    """With its last tensor, repeatedly."""
     size = 4 << 30
     gc.collect()
     before = psutil.virtual_memory().available
@@ -76,7 +76,7 @@ def test_memory_is_given_back():
     assert float((torch.ones(3, device="cuda") + 1).sum()) == 6  # no error is left behind
 
 
-def test_giving_back_waits_for_whoever_reads():
+def test_free_waits_for_readers():
     table = torch.randn(200_000, 64)
     made = LockedTensor(table, "cuda", "features", VMM)
     ids = torch.arange(199_999, -1, -1, device="cuda")
@@ -92,8 +92,8 @@ def test_giving_back_waits_for_whoever_reads():
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["alone", "match"])
-def test_the_store(over):
-    """Rows, the seconds that it took, and nothing left when it is closed."""
+def test_store_with_vmm_memory(over):
+    """Rows, allocation time, and no memory left after it is closed."""
     table = torch.randn(1000, 60)[:, ::2]
     graph = SimpleNamespace(name="t", features=table, num_nodes=1000)
     job = Job(Cell("e", "s", "t", "", device="cuda"), graph, Counts())
@@ -111,7 +111,7 @@ def test_the_store(over):
     store.close()
 
 
-def test_more_than_there_is():
+def test_more_memory_than_available_is_refused():
     with pytest.raises(MemoryError, match="bytes are to be locked"):
         vmm_memory(psutil.virtual_memory().total * 2, "cuda")
     assert float((torch.ones(3, device="cuda") + 1).sum()) == 6

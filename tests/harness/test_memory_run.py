@@ -38,4 +38,5 @@ def test_memory_run_reports_components_and_profile_metrics(tmp_path, observer):
             "match" in cell["recipe"]
         )
     (ax,) = figure(run).axes
-    assert len(ax.texts) == 3 and all("process" in t.get_text() for t in ax.texts)
+    texts = [t.get_text() for t in ax.texts if t.get_gid() == "column"]
+    assert len(texts) == 3 and all("process" in text for text in texts)

@@ -1,6 +1,7 @@
-"""What every whole-batch sampler must do, for the tests of each: its face is given as a function.
+"""Checks shared by the tests of all whole-batch samplers. The sampler is given as a function.
 
-A face has the arguments of ``gnnbench.kernels.sampler.hop_by_hop`` and returns a ``MiniBatch``.
+The function has the arguments of ``gnnbench.kernels.sampler.hop_by_hop`` and returns a
+``MiniBatch``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.reference import sampler as reference
 from gnnbench.validation.same_work import same_work
 
-Face = Callable[..., MiniBatch]
+SampleFunction = Callable[..., MiniBatch]
 KEY = rng.key(0, 0, "sample")
 
 
@@ -38,7 +39,7 @@ def threads(n: int) -> Iterator[None]:
 
 
 def pick_of(name: str, graph: tuple[Tensor, Tensor]) -> PickSpec:
-    """A pick with weights of the graph's edges, some zero, or walks of its own."""
+    """The named pick; weighted picks get edge weights, some of them zero."""
     if name.startswith("weighted"):
         weights = torch.arange(graph[1].numel(), dtype=torch.float32) * 7 % 5
         return PickSpec.weighted(name, graph[0], weights)
@@ -46,7 +47,7 @@ def pick_of(name: str, graph: tuple[Tensor, Tensor]) -> PickSpec:
 
 
 def options(graph: tuple[Tensor, Tensor], pick: str = "floyd", **changed: Any) -> dict[str, Any]:
-    """Keyword arguments of a face."""
+    """Keyword arguments of a sampling function."""
     return {
         "pick": pick_of(pick, graph),
         "frontier": "cumulative",
@@ -57,8 +58,8 @@ def options(graph: tuple[Tensor, Tensor], pick: str = "floyd", **changed: Any) -
     }
 
 
-def drawn_alike(batch: MiniBatch, right: MiniBatch, frontier: str) -> None:
-    """The same work in the same dtypes."""
+def check_same_work(batch: MiniBatch, right: MiniBatch, frontier: str) -> None:
+    """Both batches have the same edges, in tensors of the same dtypes."""
     assert same_work(right, batch, frontier) is None
     for ours, theirs in zip(batch.blocks, right.blocks, strict=True):
         for name in ("indptr", "indices", "src_nodes", "positions", "weights"):
@@ -68,27 +69,32 @@ def drawn_alike(batch: MiniBatch, right: MiniBatch, frontier: str) -> None:
 
 
 def check_same(
-    face: Face,
+    sample_batch: SampleFunction,
     graph: tuple[Tensor, Tensor],
     seeds: Tensor,
     fanouts: Sequence[int],
-    oracle: Face = sampler.hop_by_hop,
+    oracle: SampleFunction = sampler.hop_by_hop,
     **how: Any,
 ) -> MiniBatch:
-    """One batch of the face against the two-step sampler's, or the reference's."""
-    batch = face(*graph, seeds, fanouts, **how)
-    drawn_alike(batch, oracle(*graph, seeds, fanouts, **how), how["frontier"])
+    """Compares one batch with that of the two-step sampler or of ``oracle``."""
+    batch = sample_batch(*graph, seeds, fanouts, **how)
+    check_same_work(batch, oracle(*graph, seeds, fanouts, **how), how["frontier"])
     return batch
 
 
 def check_by_hand(
-    face: Face, pick: str, few: Sequence[int] = (3, 6), many: Sequence[int] = (9, 9, 9)
+    sample_batch: SampleFunction,
+    pick: str,
+    few: Sequence[int] = (3, 6),
+    many: Sequence[int] = (9, 9, 9),
 ) -> None:
-    """Every neighbour in stored order, local ids in order of first occurrence: one thread."""
+    """With one thread, neighbours keep stored order and local ids follow the first occurrence."""
     graph = INDPTR, INDICES
     with threads(1):
-        batch = face(*graph, torch.tensor([2, 0]), few, **options(graph, pick))
-        joined = face(*graph, torch.tensor([5]), many, **options(graph, pick, frontier="new"))
+        batch = sample_batch(*graph, torch.tensor([2, 0]), few, **options(graph, pick))
+        joined = sample_batch(
+            *graph, torch.tensor([5]), many, **options(graph, pick, frontier="new")
+        )
     inner, outer = batch.blocks
     # seeds 2 <- 2 4 4 and 0 <- 1 2 3
     assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
@@ -115,7 +121,7 @@ def check_by_hand(
     assert joined.sampled_edges == 8
 
 
-def check_random_graph(face: Face, pick: str, data: st.DataObject) -> None:
+def check_random_graph(sample_batch: SampleFunction, pick: str, data: st.DataObject) -> None:
     """A hypothesis example: any graph, seeds, fanouts, frontier, id dtype and number of threads."""
     graph = data.draw(graphs())
     n = len(graph[0]) - 1
@@ -133,11 +139,13 @@ def check_random_graph(face: Face, pick: str, data: st.DataObject) -> None:
     )
     with threads(data.draw(st.integers(1, 4))):
         ids = torch.tensor(seeds, dtype=dtype)
-        check_same(face, graph, ids, fanouts, reference.sample, **how)
+        check_same(sample_batch, graph, ids, fanouts, reference.sample, **how)
 
 
-def check_threads(face: Face, pick: str, frontier: str, dtype: torch.dtype) -> None:
-    """Many chunks of rows and of claims, one thread to four, several batches in a row."""
+def check_threads(
+    sample_batch: SampleFunction, pick: str, frontier: str, dtype: torch.dtype
+) -> None:
+    """Many chunks of rows and of claims, one to four threads, several batches in a row."""
     degrees = (torch.arange(6000) * 7919 % 41).tolist()
     graph = csc(degrees, dtype, 1)
     order = rng.permutation(6000, KEY)
@@ -147,11 +155,11 @@ def check_threads(face: Face, pick: str, frontier: str, dtype: torch.dtype) -> N
         right = sampler.hop_by_hop(*args, **how)
         for n in (1, 2, 3, 4):
             with threads(n):
-                drawn_alike(face(*args, **how), right, frontier)
+                check_same_work(sample_batch(*args, **how), right, frontier)
 
 
-def check_one_thread(face: Face) -> None:
-    """With one thread local ids are the order of first occurrence, as the two-step sampler's."""
+def check_one_thread(sample_batch: SampleFunction) -> None:
+    """With one thread, local ids follow the first occurrence, as in the two-step sampler."""
     degrees = (torch.arange(6000) * 7919 % 41).tolist()
     graph = csc(degrees, torch.int32, 1)
     seeds = rng.permutation(6000, KEY)[:900]
@@ -159,13 +167,13 @@ def check_one_thread(face: Face) -> None:
         for frontier in ("cumulative", "new"):
             how = options(graph, frontier=frontier)
             same(
-                face(*graph, seeds, [8, 6, 4], **how),
+                sample_batch(*graph, seeds, [8, 6, 4], **how),
                 sampler.hop_by_hop(*graph, seeds, [8, 6, 4], **how),
             )
 
 
-def check_contest(face: Face, dtype: torch.dtype = torch.int32) -> None:
-    """Threads that want the same nodes at the same time: every row holds the same neighbours."""
+def check_contest(sample_batch: SampleFunction, dtype: torch.dtype = torch.int32) -> None:
+    """Threads insert the same nodes at the same time: every row has the same neighbours."""
     rows, width = 1024, 700
     graph = (
         torch.arange(rows + 1) * width,
@@ -176,22 +184,24 @@ def check_contest(face: Face, dtype: torch.dtype = torch.int32) -> None:
         with threads(n):
             for batch in range(12):
                 fanouts = [[width], [20, 3], [2, 600]][batch % 3]
-                check_same(face, graph, seeds[: 1 << batch % 11], fanouts,
+                check_same(sample_batch, graph, seeds[: 1 << batch % 11], fanouts,
                            **options(graph, batch=batch))  # fmt: skip
 
 
-def check_long_rows(face: Face, pick: str) -> None:
-    """Rows that need more draws than are computed together, between rows that do not."""
+def check_long_rows(sample_batch: SampleFunction, pick: str) -> None:
+    """Mixes rows that need more random numbers than one window with shorter rows."""
     graph = csc([3, 9000, 0, 1500, 1300, 20, 5000], torch.int32, 2)
     for fanout in (10, 511, 512, 513, 1025, 4097):
         for n in (1, 2):
             with threads(n):
-                check_same(face, graph, torch.arange(7), [fanout, 3], **options(graph, pick))
+                check_same(
+                    sample_batch, graph, torch.arange(7), [fanout, 3], **options(graph, pick)
+                )
 
 
 @cache
 def real_graph(folder: Path) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """ogbn_arxiv as it is, directed, and its training nodes in an order of chance."""
+    """The directed ogbn_arxiv graph, and its training nodes in random order."""
     path = folder / "ogbn_arxiv.npz"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
@@ -202,21 +212,21 @@ def real_graph(folder: Path) -> tuple[tuple[Tensor, Tensor], Tensor]:
     return (indptr, indices), train.long()[rng.permutation(len(train), rng.key(0, 0, "order"))]
 
 
-def check_empty(face: Face, frontier: str) -> None:
-    """Empty seeds give empty blocks; isolated ones have no edges; a graph may have no node."""
+def check_empty(sample_batch: SampleFunction, frontier: str) -> None:
+    """Empty seeds give empty blocks, isolated seeds have no edges, a graph may have no nodes."""
     graph = INDPTR, INDICES
     how = options(graph, frontier=frontier)
-    batch = face(*graph, torch.empty(0, dtype=torch.int64), [2, 2], **how)
+    batch = sample_batch(*graph, torch.empty(0, dtype=torch.int64), [2, 2], **how)
     assert len(batch.blocks) == 2
     assert batch.sampled_edges == 0
     for block in batch.blocks:
         assert block.indptr.tolist() == [0]
         assert (block.num_src, block.num_dst, block.num_edges) == (0, 0, 0)
-    alone = face(*graph, torch.tensor([3]), [2, 2], **how)
+    alone = sample_batch(*graph, torch.tensor([3]), [2, 2], **how)
     assert [b.src_nodes.tolist() for b in alone.blocks] == [[3], [3]]
     assert alone.sampled_edges == 0
     nothing = torch.tensor([0]), torch.empty(0, dtype=torch.int64)
-    assert face(*nothing, nothing[1], [3], **options(nothing)).blocks[0].num_src == 0
+    assert sample_batch(*nothing, nothing[1], [3], **options(nothing)).blocks[0].num_src == 0
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -234,7 +244,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"indices": INDICES[:2]}, DataError, "indptr is broken at node 0"),
     ({"indices": INDICES + 4}, DataError, "indices holds an id that is not a node"),
     ({"indices": INDICES.long() - 9}, DataError, "indices holds an id that is not a node"),
-    # Node 4's neighbours, met at the second hop.
+    # Neighbours of node 4, which the second hop reaches.
     (
         {"indptr": torch.tensor([0, 3, 4, 7, 7, 15, 14]), "seeds": torch.tensor([2])},
         DataError,
@@ -253,9 +263,13 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 def check_bad(
-    face: Face, changed: dict[str, Any], error: type[Exception], message: str, n: int = 1
+    sample_batch: SampleFunction,
+    changed: dict[str, Any],
+    error: type[Exception],
+    message: str,
+    n: int = 1,
 ) -> None:
-    """One sentence that names the argument; the next batch is right."""
+    """The error names the argument, and the next batch is correct."""
     arguments: dict[str, Any] = {"indptr": INDPTR, "indices": INDICES}
     arguments |= {"seeds": torch.tensor([0, 1]), "fanouts": [3, 2], **changed}
     graph = arguments.pop("indptr"), arguments.pop("indices")
@@ -263,8 +277,8 @@ def check_bad(
     how = options((INDPTR, INDICES), **arguments)
     with threads(n):
         with pytest.raises(error, match=message) as caught:
-            face(*args, **how)
+            sample_batch(*args, **how)
         assert ".cpp" not in str(caught.value)
         assert "\n" not in str(caught.value)
         right = INDPTR, INDICES
-        check_same(face, right, torch.arange(6), [2, 2], **options(right))
+        check_same(sample_batch, right, torch.arange(6), [2, 2], **options(right))

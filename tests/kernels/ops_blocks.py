@@ -1,4 +1,4 @@
-"""Blocks for tests of operators, and how far a sum may be from the exact one."""
+"""Blocks for tests of operators, and error bounds of sums."""
 
 import torch
 from torch import Tensor

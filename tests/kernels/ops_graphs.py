@@ -1,4 +1,4 @@
-"""Graphs for the tests of the operators, and what a valid batch looks like."""
+"""Graphs for the tests of the operators, and checks that a batch is valid."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -16,7 +16,7 @@ INDICES = torch.tensor([1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0], dtype=torch.i
 
 
 def csc(degrees: list[int], id_dtype: torch.dtype, seed: int) -> tuple[Tensor, Tensor]:
-    """A random graph of given in-degrees; parallel edges and self-loops come by themselves."""
+    """A random graph with given in-degrees; it can have parallel edges and self-loops."""
     indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     indices = np.random.default_rng(seed).integers(0, len(degrees), indptr[-1])
     return torch.from_numpy(indptr), torch.from_numpy(indices).to(id_dtype)
@@ -32,7 +32,7 @@ def graphs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
 
 
 def same(a: MiniBatch, b: MiniBatch) -> None:
-    """Equal to the bit: structure, ids, positions, weights, dtypes."""
+    """Bit-identical structure, ids, positions, weights and dtypes."""
     assert len(a.blocks) == len(b.blocks)
     assert a.sampled_edges == b.sampled_edges
     assert torch.equal(a.seeds, b.seeds)

@@ -14,7 +14,7 @@ from kept import NATIVE, compiled
 
 
 def cuda_headers() -> Path | None:
-    """The folder of the toolkit's headers."""
+    """The directory of the CUDA toolkit's headers."""
     nvcc = shutil.which("nvcc")
     folders = [Path(nvcc).resolve().parents[1]] if nvcc else []
     folders += sorted(Path("/usr/local").glob("cuda*"))
@@ -22,7 +22,7 @@ def cuda_headers() -> Path | None:
 
 
 def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
-    """Library of the kernels of ``native/cuda/PART`` in files called ``names``, behind the C
+    """A library of the kernels in the files ``names`` of ``native/cuda/PART``, called through the C
     functions of ``LAUNCHERS.cpp``. Skips the test where they cannot be compiled."""
     headers = cuda_headers()
     if headers is None or shutil.which("g++") is None:
@@ -43,7 +43,7 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
         header = compiled("device.h", "g++", flags, [here / "device.h"], precompile)
         with tempfile.TemporaryDirectory() as folder:
             sources = translate.translate_folder(NATIVE, Path(folder), part, names)
-            # g++ takes the precompiled header in the place of the one next to it.
+            # g++ prefers the precompiled header to the header in the same directory.
             next_to = Path(folder) / "tests/cuda_on_host"
             next_to.mkdir(parents=True)
             shutil.copy(here / "device.h", next_to)

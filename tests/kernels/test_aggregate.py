@@ -1,4 +1,4 @@
-"""Aggregation: hand-made values, the reference, gradients, determinism, bad arguments."""
+"""Aggregation: hand-computed values, the reference, gradients, determinism, bad arguments."""
 
 import hypothesis.strategies as st
 import pytest
@@ -22,7 +22,7 @@ EXPECTED = {
     "mean": [[3.5, 35.0], [0.0, 0.0], [5 / 3, 50 / 3]],
     "gcn": [[8 / 3, 80 / 3], [2.0, 20.0], [2.0, 20.0]],
 }
-# of out.sum(): what each source is weighted with
+# gradient of out.sum(): the total weight of each source
 EXPECTED_GRAD = {
     "sum": [2.0, 0.0, 2.0, 1.0],
     "mean": [2 / 3, 0.0, 1 / 2 + 1 / 3, 1 / 2],
@@ -32,7 +32,7 @@ EXPECTED_GRAD = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_hand_made(mode: str, dtype: torch.dtype) -> None:
+def test_values_and_gradients_by_hand(mode: str, dtype: torch.dtype) -> None:
     x = X.clone().to(dtype).requires_grad_()
     expected = torch.tensor(EXPECTED[mode], dtype=dtype)
     out = ops.aggregate(SMALL, x, mode)
@@ -45,12 +45,12 @@ def test_hand_made(mode: str, dtype: torch.dtype) -> None:
 
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
-# Every path: less than a pack, packs that overlap at the end, several at once, several passes.
+# Every code path: less than a vector, overlapping last vectors, several at once, several passes.
 WIDTHS = [0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 47, 64, 100, 127, 128, 173, 256, 300, 602, 1025]
 
 
 def compare(block: Block, dim: int, dtype: torch.dtype, mode: str, weighted: bool) -> None:
-    """Values and gradients of rows against the dense matrix in float64, within bounds."""
+    """Compares values and gradients with a dense float64 matrix, within error bounds."""
     x = torch.randn(block.num_src, dim).to(dtype)
     grad = torch.randn(block.num_dst, dim).to(dtype)
     weights = torch.rand(block.num_edges).add(0.5).to(ops.sum_dtype(x)) if weighted else None
@@ -89,7 +89,7 @@ def test_equals_the_reference(
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dim", WIDTHS)
-def test_every_width(dim: int, dtype: torch.dtype) -> None:
+def test_every_width_equals_the_reference(dim: int, dtype: torch.dtype) -> None:
     torch.manual_seed(dim)
     block = random_block(9, 20, 60, dim)
     for number, mode in enumerate(MODES):
@@ -104,8 +104,8 @@ def test_every_width(dim: int, dtype: torch.dtype) -> None:
         for t, dtype in enumerate(DTYPES)
     ],
 )
-def test_one_huge_row_among_empty_ones(mode: str, dim: int, dtype: torch.dtype) -> None:
-    """And one huge source: edge 0 to 19,999 of destination 1, most of them from source 2."""
+def test_one_long_row_among_empty_rows(mode: str, dim: int, dtype: torch.dtype) -> None:
+    """Destination 1 has edges 0 to 19,999, most of them from source 2."""
     torch.manual_seed(dim)
     sources = torch.randint(0, 50, (20_000,))
     sources[torch.rand(20_000) < 0.8] = 2
@@ -166,7 +166,9 @@ def test_weights_by_hand(mode: str) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("mode", "dim"), [("sum", 5), ("mean", 50), ("gcn", 256)])
-def test_threads_do_not_change_a_bit(mode: str, dim: int, weighted: bool) -> None:
+def test_results_are_identical_for_any_number_of_threads(
+    mode: str, dim: int, weighted: bool
+) -> None:
     torch.manual_seed(dim)
     x, grad = torch.randn(9000, dim), torch.randn(3000, dim)
     values = torch.rand(60_000) if weighted else None
@@ -174,18 +176,18 @@ def test_threads_do_not_change_a_bit(mode: str, dim: int, weighted: bool) -> Non
     before = torch.get_num_threads()
     for threads in (1, 2, 5):
         torch.set_num_threads(threads)
-        block = random_block(3000, 9000, 60_000, 1)  # its transpose is made anew
+        block = random_block(3000, 9000, 60_000, 1)  # with a new transpose
         leaf = x.clone().requires_grad_()
         weights = None if values is None else values.clone().requires_grad_()
         out = ops.aggregate(block, leaf, mode, weights)
         out.backward(grad)
         results.append([out.detach(), leaf.grad, *([] if weights is None else [weights.grad])])
     torch.set_num_threads(before)
-    for found in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(found, results[0], strict=True))
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(other, results[0], strict=True))
 
 
-def test_gradient_that_is_not_contiguous() -> None:
+def test_gradient_may_be_non_contiguous() -> None:
     x = X.clone().requires_grad_()
     ops.aggregate(SMALL, x, "sum").sum().backward()  # an expanded scalar
     y = X.t().contiguous().t().clone().requires_grad_()
@@ -241,10 +243,10 @@ def test_bad_arguments(block: Block, x: torch.Tensor, mode: str, message: str) -
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_narrow_floats_are_read_and_rounded_as_torch_does(dtype: torch.dtype) -> None:
+def test_narrow_floats_are_rounded_as_in_torch(dtype: torch.dtype) -> None:
     every = torch.arange(-(2**15), 2**15).short().view(dtype)
     one = block_of([[0]], 1)
-    for width in (2**16, 8):  # by whole packs and by single values
+    for width in (2**16, 8):  # by whole vectors and by single values
         x = every.view(-1, width)
         got = torch.cat([ops.aggregate(one, row[None], "sum") for row in x[:4096]])
         torch.testing.assert_close(got, x[:4096], rtol=0, atol=0, equal_nan=True)

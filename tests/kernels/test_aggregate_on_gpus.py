@@ -1,4 +1,4 @@
-"""Aggregations that GPUs alone have, where there is none: they say so."""
+"""GPU-only aggregations raise an error for tensors on the host."""
 
 import pytest
 import torch

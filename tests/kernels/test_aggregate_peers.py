@@ -1,4 +1,4 @@
-"""Aggregation by others' methods: the reference's values and gradients, and what they refuse."""
+"""Aggregation with foreign methods: values and gradients of the reference, refused arguments."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("peer", PEERS)
-def test_by_hand(peer, mode):
+def test_values_by_hand(peer, mode):
     x = X.clone().requires_grad_()
     out = PEERS[peer](BLOCK, x, mode)
     values, grads = (torch.tensor(t).float() for t in EXPECTED[mode])
@@ -80,18 +80,18 @@ def test_gradcheck(peer, mode):
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_mode_that_there_is_not(peer):
+def test_unknown_mode_is_refused(peer):
     with pytest.raises(UsageError, match="mode must be 'sum', 'mean' or 'gcn', not 'max'"):
         PEERS[peer](BLOCK, X, "max")
 
 
 @pytest.mark.parametrize("peer", ["spmm", "scatter"])
-def test_weights_of_another_number(peer):
+def test_wrong_number_of_weights_is_refused(peer):
     with pytest.raises(UsageError, match="weights must have one row for each of the 5 edges"):
         PEERS[peer](BLOCK, X, "sum", torch.ones(4))
 
 
-def test_what_they_do_not_take():
+def test_unsupported_arguments_are_refused():
     with pytest.raises(UnsupportedError, match="takes no edge weights"):
         aggregate_groups(BLOCK, X, "sum", torch.ones(5))
     with pytest.raises(
@@ -117,8 +117,8 @@ def test_groups_by_hand():
 
 
 @pytest.mark.parametrize("group", [1, 7, 32])
-def test_a_huge_row_has_the_same_bits_for_any_number_of_threads(group):
-    """Its groups are of many workers' chunks; rows before and after it share some of them."""
+def test_long_row_is_identical_for_any_number_of_threads(group):
+    """Its groups lie in the chunks of many workers, some of which also have other rows."""
     torch.manual_seed(group)
     rows = [[1, 2, 3], torch.randint(0, 50, (20_000,)).tolist(), [], [4, 5]]
     block, x = block_of(rows, 50), torch.randn(50, 70)

@@ -39,22 +39,22 @@ def _pgsampler(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatc
 JOINING = {
     "hop_by_hop": sampler.hop_by_hop, "fused_map": _fused, "fastsample": _fast, "gnnlab": _gnnlab,
 }  # fmt: skip
-FACES = {**JOINING, "pgsampler": _pgsampler}
+SAMPLERS = {**JOINING, "pgsampler": _pgsampler}
 SAMPLED = [
     (name, frontier)
-    for name in FACES
+    for name in SAMPLERS
     for frontier in (FRONTIERS if name in JOINING else ("cumulative",))
 ]
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 @pytest.mark.parametrize("name", JOINING)
-def test_by_hand(name: str, pick: str) -> None:
+def test_batch_by_hand(name: str, pick: str) -> None:
     ops_batches.check_by_hand(JOINING[name], pick, (-1, -1), (-1, -1, -1))
     ops_batches.check_by_hand(JOINING[name], pick, (3, -1), (-1, 3, 9))
 
 
-def test_the_reference_by_hand() -> None:
+def test_reference_by_hand() -> None:
     ops_batches.check_by_hand(reference.sample, "reservoir", (-1, -1), (-1, -1, -1))
 
 
@@ -62,16 +62,16 @@ def test_the_reference_by_hand() -> None:
 @pytest.mark.parametrize(("name", "frontier"), SAMPLED)
 @settings(max_examples=10)
 @given(graph=graphs(), hops=st.integers(1, 3), data=st.data())
-def test_the_number_of_edges_is_the_degree(
+def test_number_of_edges_is_the_degree(
     name: str, frontier: str, pick: str, graph: Any, hops: int, data: st.DataObject
 ) -> None:
-    """On any graph, whole or mixed with other fanouts, as the reference draws it."""
+    """On any graph, alone or mixed with other fanouts, equal to the reference."""
     fanouts = data.draw(st.lists(st.sampled_from([-1, -1, 2]), min_size=hops, max_size=hops))
     n = graph[0].numel() - 1
     seeds = torch.tensor(data.draw(st.lists(st.integers(0, n - 1), max_size=5, unique=True)))
     seeds = seeds.to(graph[1].dtype)
     how = options(graph, pick, frontier=frontier)
-    batch = check_same(FACES[name], graph, seeds, fanouts, reference.sample, **how)
+    batch = check_same(SAMPLERS[name], graph, seeds, fanouts, reference.sample, **how)
     batch.frontier = frontier
     for fanout, hop in zip(fanouts, batch.hops(), strict=True):
         degrees = graph[0].diff()[torch.from_numpy(hop.dst)]
@@ -81,23 +81,23 @@ def test_the_number_of_edges_is_the_degree(
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-@pytest.mark.parametrize("name", FACES)
-def test_hubs_beyond_every_room(name: str, pick: str, count: int) -> None:
-    """Rows of more edges than a thread takes at once: equal to a fanout above every degree."""
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_rows_longer_than_all_buffers(name: str, pick: str, count: int) -> None:
+    """Rows longer than a thread handles at once equal those of a fanout above every degree."""
     graph = csc([20_000, 0, 5000, 600, 1, *[3] * 3000], torch.int32, 4)
     seeds = torch.tensor([0, 2, 1, 3, 4, 3000])
     with threads(count):
         how = options(graph, pick)
-        ours = FACES[name](*graph, seeds, [-1, 2], **how)
+        ours = SAMPLERS[name](*graph, seeds, [-1, 2], **how)
         right = sampler.hop_by_hop(*graph, seeds, [20_000, 2], **how)
-    ops_batches.drawn_alike(ours, right, "cumulative")
+    ops_batches.check_same_work(ours, right, "cumulative")
     assert ours.blocks[-1].num_edges == 20_000 + 5000 + 600 + 1 + 3
 
 
-def test_one_hop_alone() -> None:
+def test_single_hop() -> None:
     dst = torch.tensor([4, 3, 2], dtype=torch.int32)
-    for face in (sampler.sample_hop, reference.sample_hop):
-        indptr, neighbors, positions, weights = face(
+    for sample_hop in (sampler.sample_hop, reference.sample_hop):
+        indptr, neighbors, positions, weights = sample_hop(
             INDPTR, INDICES, dst, -1, pick="reservoir", key=KEY, hop=0, batch=0
         )
         assert indptr.tolist() == [0, 6, 6, 9]
@@ -110,12 +110,12 @@ def test_one_hop_alone() -> None:
     ("name", "pick"),
     [
         (name, pick)
-        for name in FACES
+        for name in SAMPLERS
         for pick in PICKS[len(WITHOUT_REPLACEMENT) :]
-        if (name, pick) != ("pgsampler", "random_walk")  # which it has not
+        if (name, pick) != ("pgsampler", "random_walk")  # unsupported
     ],
 )
-def test_picks_that_cannot(name: str, pick: str) -> None:
+def test_other_picks_refuse_fanout_minus_one(name: str, pick: str) -> None:
     graph = INDPTR, INDICES
     with pytest.raises(UsageError, match="only a pick without replacement does"):
-        FACES[name](*graph, torch.tensor([0]), [2, -1], **options(graph, pick))
+        SAMPLERS[name](*graph, torch.tensor([0]), [2, -1], **options(graph, pick))

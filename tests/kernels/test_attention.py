@@ -77,7 +77,7 @@ def compare_heads(block, heads, width, dtype):
         rows, shares = rows.requires_grad_(), shares.requires_grad_()
         actual = reference.aggregate_heads(block, rows, shares)
         grads = (torch.zeros_like(rows), torch.zeros_like(shares))
-        if actual.requires_grad:  # there is a head, and an edge
+        if actual.requires_grad:  # at least one head and one edge
             leaves, outward = [rows, shares], change(grad.double())
             grads = torch.autograd.grad(
                 actual, leaves, outward, allow_unused=True, materialize_grads=True
@@ -97,10 +97,10 @@ def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, se
     compare_heads(random_block(num_dst, num_dst + max(more, 1), edges, seed), heads, width, dtype)
 
 
-# Heads of whole registers, of half of one in pairs and alone, and of neither; several passes.
+# Heads of whole registers, of half a register (paired and single), of other sizes; several passes.
 @pytest.mark.parametrize(("heads", "width"), [(1, 256), (3, 80), (8, 8), (22, 8), (7, 8), (4, 70)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-def test_heads_of_every_kind(heads, width, dtype):
+def test_heads_of_every_width_equal_the_reference(heads, width, dtype):
     torch.manual_seed(width)
     compare_heads(random_block(9, 20, 60, width), heads, width, dtype)
 
@@ -119,8 +119,8 @@ def test_softmax_equals_the_reference(heads, num_dst, more, edges, scale, dtype,
     out = ops.edge_softmax(block, scores)
     exact = scores.detach().double().requires_grad_()
     right = reference.edge_softmax(block, exact)
-    # A difference of scores is off by half a unit of itself, so its power by as much of its own
-    # size; powers below e^-100 are 0 or as good as it.
+    # The rounding error of a score difference is half a unit of the difference; its exponential has
+    # the same relative error. Exponentials below e^-100 are 0 or negligible.
     unit = torch.finfo(dtype).eps
     near = (edges + 110 + 4) * unit
     assert ((out.double() - right).abs() <= near * right + 1e-37).all()
@@ -132,7 +132,7 @@ def test_softmax_equals_the_reference(heads, num_dst, more, edges, scale, dtype,
         assert ((scores.grad.double() - exact.grad).abs() <= 4 * near * largest).all()
 
 
-def test_no_score_is_too_large():
+def test_softmax_of_large_scores_does_not_overflow():
     scores = torch.tensor([[3e38], [3e38], [-3e38], [-3e38], [-3e38]])
     expected = torch.tensor([[0.5], [0.5], [1 / 3], [1 / 3], [1 / 3]])
     torch.testing.assert_close(ops.edge_softmax(BLOCK, scores), expected)
@@ -156,7 +156,7 @@ def test_gradcheck(heads, width):
     assert check(lambda t, a, b: ops.attend(block, t, a, b, 0.2), (x, src, dst))
 
 
-def test_threads_do_not_change_a_bit():
+def test_results_are_identical_for_any_number_of_threads():
     torch.manual_seed(1)
     x, grad = torch.randn(9000, 8, 8), torch.randn(3000, 8, 8)
     of_src, of_dst = torch.randn(9000, 8), torch.randn(3000, 8)
@@ -205,7 +205,7 @@ def test_bad_arguments(message):
         CALLS[message]()
 
 
-def test_a_transpose_that_is_not_one():
+def test_invalid_transpose_is_refused():
     load_native()
     ints = [torch.tensor(t).int() for t in ([0, 1, 2], [0, 0], [0, 1])]
     grad, weights = torch.ones(1, 1, 1), torch.ones(2, 1)

@@ -1,4 +1,4 @@
-"""A bias and ReLU in one pass, against torch's two operators; CUDA's kernels on the host."""
+"""A fused bias and ReLU compared with torch's two operators; CUDA kernels run on the host."""
 
 import ctypes
 
@@ -19,25 +19,25 @@ def drawn(rows, dim, dtype, seed=0):
 
 
 def expected(x, bias, grad):
-    """Values and gradients, by torch in float64; those of x are exact."""
+    """Values and gradients by torch; the gradient of the bias is summed in float64."""
     x, bias = x.clone().requires_grad_(), bias.clone().requires_grad_()
     y = torch.relu(x + bias)
     y.backward(grad)
     return y.detach(), x.grad, (grad * (y > 0)).double().sum(0)
 
 
-def close(found, exact, rows):
-    """Within what adding up so many numbers of size 1 may be off by."""
-    tiny = torch.finfo(found.dtype).eps
-    assert bool(((found.double() - exact).abs() <= 4 * tiny * max(rows, 1)).all())
+def close(actual, exact, rows):
+    """Asserts that a sum of ``rows`` numbers of magnitude 1 is within its error bound."""
+    tiny = torch.finfo(actual.dtype).eps
+    assert bool(((actual.double() - exact).abs() <= 4 * tiny * max(rows, 1)).all())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows,dim", SHAPES)
-def test_values_and_gradients_are_torch_s(rows, dim, dtype):
+def test_values_and_gradients_equal_torch(rows, dim, dtype):
     x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
     right, of_x, of_bias = expected(x, bias[0], grad)
-    # Written in the place of a result, as of a product.
+    # In place, as on the result of a matrix product.
     leaf, own = x.clone().requires_grad_(), bias[0].clone().requires_grad_()
     before = leaf * 1
     y = bias_relu(before, own)
@@ -47,27 +47,27 @@ def test_values_and_gradients_are_torch_s(rows, dim, dtype):
     close(own.grad, of_bias, rows)
 
 
-def test_a_hand_made_row():
+def test_row_by_hand():
     x = torch.tensor([[1.0, -2.0, 0.5], [-1.0, 3.0, float("nan")]])
     bias = torch.tensor([0.5, 1.0, -0.5], requires_grad=True)
     y = bias_relu(x, bias)
     assert y[0].tolist() == [1.5, 0, 0] and y[1, :2].tolist() == [0, 4] and y[1, 2].isnan()
     y.backward(torch.tensor([[2.0, 3.0, 5.0], [7.0, 11.0, 13.0]]))
-    assert bias.grad.tolist() == [2, 11, 13]  # where there is NaN, its gradient goes on
+    assert bias.grad.tolist() == [2, 11, 13]  # the gradient passes through a NaN
 
 
-def test_gradients_are_alike_for_any_number_of_threads():
+def test_gradients_are_identical_for_any_number_of_threads():
     x, grad = drawn(5000, 33, torch.float32), drawn(5000, 33, torch.float32, 1)
-    found, threads = [], torch.get_num_threads()
+    gradients, threads = [], torch.get_num_threads()
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
             bias = torch.zeros(33, requires_grad=True)
             bias_relu(x.clone(), bias).backward(grad)
-            found.append(bias.grad)
+            gradients.append(bias.grad)
     finally:
         torch.set_num_threads(threads)
-    assert torch.equal(*found)
+    assert torch.equal(*gradients)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_gradients_are_alike_for_any_number_of_threads():
         (torch.ones(3, 2).t(), torch.ones(3), "x must be contiguous"),
     ],
 )
-def test_what_is_wrong_is_told(x, bias, words):
+def test_bad_arguments_are_refused(x, bias, words):
     with pytest.raises(UsageError, match=words):
         bias_relu(x, bias)
 
 
-def test_a_gradient_of_another_shape_is_told():
+def test_gradient_of_another_shape_is_refused():
     with pytest.raises(RuntimeError, match="grad must have the shape of y"):
         torch.ops.gnnbench.bias_relu_backward(torch.ones(3, 2), torch.ones(2, 3))
 
@@ -101,23 +101,23 @@ def address(t):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows,dim", [*SHAPES[1:], (9000, 8)])
-def test_cuda_s_kernels_do_the_same(kernels, rows, dim, dtype):
+def test_cuda_kernels_equal_torch(kernels, rows, dim, dtype):
     x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
     right, of_x, of_bias = expected(x, bias[0], grad)
     size = [ctypes.c_int64(n) for n in (rows, dim)]
     wide = ctypes.c_int(dtype == torch.float64)
     kernels.bias_relu_of(wide, address(bias), *size, address(x))
     assert torch.equal(x, right)
-    found, sums = torch.full_like(x, torch.nan), torch.full_like(bias[0], torch.nan)
+    x_grad, sums = torch.full_like(x, torch.nan), torch.full_like(bias[0], torch.nan)
     kernels.bias_relu_backward_of(
-        wide, address(grad), address(x), *size, address(found), address(sums)
+        wide, address(grad), address(x), *size, address(x_grad), address(sums)
     )
-    assert torch.equal(found, of_x)
+    assert torch.equal(x_grad, of_x)
     close(sums, of_bias, rows)
 
 
-def test_cuda_s_kernels_leave_nan(kernels):
-    """And rows that begin between packs."""
+def test_cuda_kernels_propagate_nan(kernels):
+    """Also in rows that are not aligned to vectors."""
     storage = torch.full((31,), torch.nan)
     x, bias = storage[1:].view(5, 6), torch.zeros(6)
     size = [ctypes.c_int64(n) for n in (5, 6)]

@@ -1,4 +1,4 @@
-"""The ceilings' kernels: what they read, copy and compute is all there in their result."""
+"""Roofline ceiling kernels: their results prove that they read, copied and computed everything."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def threads(request):
 
 
 @pytest.mark.parametrize("lines", [1, 2, 7, 1000, 40_000])
-def test_a_copy_is_the_source(lines, threads):
+def test_copy_equals_the_source(lines, threads):
     source = words(lines)
     target = torch.zeros_like(source)
     ceilings.copy(source, target)
@@ -36,7 +36,7 @@ def test_a_copy_is_the_source(lines, threads):
 
 @pytest.mark.parametrize("lines", [1, 3, 64, 1001])
 @pytest.mark.parametrize("passes", [1, 2, 5])
-def test_every_word_is_read_in_every_pass(lines, passes, threads):
+def test_every_pass_reads_every_word(lines, passes, threads):
     w = words(lines)
     assert int(ceilings.read(w, passes)) == total(w) * passes % MODULUS
 
@@ -49,15 +49,15 @@ def test_every_row_is_read(width, threads):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 1000, 1 << 20])
-def test_every_multiply_add_is_counted(steps, threads):
+def test_every_multiply_add_is_executed(steps, threads):
     """In every lane of every thread's registers."""
     done = int(ceilings.fma(torch.empty(0), steps))
     lanes, rest = divmod(done, steps * threads)
     assert rest == 0 and lanes in (12 * 4, 12 * 8, 12 * 16)
 
 
-def test_the_longest_chain_is_exact():
-    """As many ones as a chain has steps."""
+def test_longest_chain_is_exact():
+    """The sum is a multiple of the number of steps."""
     assert int(ceilings.fma(torch.empty(0), ceilings.MOST_STEPS)) % ceilings.MOST_STEPS == 0
 
 
@@ -76,6 +76,6 @@ def test_the_longest_chain_is_exact():
         (lambda: ceilings.fma(torch.empty(0), 2**23 + 1), "steps must be 1 to 8388608"),
     ],
 )
-def test_refusals(call, words_):
+def test_bad_arguments(call, words_):
     with pytest.raises(UsageError, match=words_):
         call()

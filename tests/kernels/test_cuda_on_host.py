@@ -1,7 +1,7 @@
 """The CUDA kernels of the aggregation on the host, thread by thread (native/tests/cuda_on_host).
 
-Compares their results with dense float64 matrices, within bounds from the length of the sums. Needs
-g++ and the CUDA toolkit's headers. Speed, memory races and registers can be tested on a GPU only.
+Compares their results with dense float64 matrices, within error bounds of the sums. Needs g++ and
+the CUDA toolkit's headers. Speed, memory races and registers can be tested on a GPU only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kernels() -> Any:
 
 
 def plain(values: tuple[Any, ...]) -> list[Any]:
-    """Tensors as addresses, whole numbers as 64 bits."""
+    """Arguments for ctypes: tensors as addresses, integers as 64 bits."""
     return [
         v if v is None or isinstance(v, ctypes.c_int)
         else ctypes.c_void_p(v.data_ptr()) if isinstance(v, Tensor) else ctypes.c_int64(v)
@@ -82,7 +82,7 @@ def row_sums(
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_matrices_are_the_reference_s(mode, weighted):
+def test_matrices_equal_the_reference(mode, weighted):
     block = drawn_block(30, 40, 5, seed=2, hub=60)
     weights = torch.rand(block.indices.numel()) + 0.1 if weighted else None
     nodes = torch.arange(40, dtype=torch.int32)
@@ -96,7 +96,7 @@ def test_matrices_are_the_reference_s(mode, weighted):
      (20, 30, 600, 9000)],
 )  # fmt: skip
 def test_transpose_is_a_stable_sort(kernels, shape):
-    """Rows within a thread's reach, within a block's shared memory and beyond it."""
+    """Rows that a thread sorts, rows that fit into shared memory, and longer rows."""
     block = drawn_block(*shape[:3], seed=1, hub=shape[3])
     indptr, indices = block.indptr, block.indices
     exact = stable(block)
@@ -107,7 +107,7 @@ def test_transpose_is_a_stable_sort(kernels, shape):
             assert torch.equal(a, b)
 
 
-def test_transpose_of_hand_made_edges(kernels):
+def test_transpose_by_hand(kernels):
     indptr = torch.tensor([0, 3, 3, 5], dtype=torch.int32)
     indices = torch.tensor([2, 0, 2, 2, 0], dtype=torch.int32)
     offsets, dst, edge = transpose(kernels, indptr, indices, 4)
@@ -125,7 +125,7 @@ def check_sums_of_rows(
     kernels: Any, kernel: tuple[int, int, int], block: DrawnBlock, x: Tensor, grad: Tensor,
     mode: str, weights: Tensor | None,
 ) -> None:  # fmt: skip
-    """Both directions of one aggregation."""
+    """Checks forward and backward of one aggregation."""
     indptr, indices = block.indptr, block.indices
     back = stable(block)
     matrix = block.matrix(mode, weights)
@@ -175,7 +175,7 @@ def test_sums_of_rows(kernels, kernel, dtype, dim):
     dtype=st.sampled_from(list(DTYPES)), mode=st.sampled_from(list(MODES)),
     weighted=st.booleans(), seed=st.integers(0, 2**31),
 )  # fmt: skip
-def test_sums_of_drawn_rows(
+def test_sums_of_random_rows(
     kernels, kernel, num_dst, more, top, hub, dim, dtype, mode, weighted, seed
 ):
     kernels.seed(ctypes.c_uint64(seed))
@@ -190,7 +190,7 @@ def test_sums_of_drawn_rows(
     check_sums_of_rows(kernels, kernel, block, x, grad, mode, weights)
 
 
-# Rows about the length of a chunk, with empty ones between them, and one whose pieces a whole block
+# Rows about as long as a chunk, with empty rows between them, and a row whose parts a whole block
 # adds up.
 LONG = [64, 65, 0, 63, 128, 129, 0, 0, 127, 1, 192, 2049, 0, 3200, 64, 66, 0]
 SHORT = [0, 1, 1, 0, 0, 0, 2, 1, 9, 0, 40]
@@ -210,8 +210,8 @@ def rows_of(degrees: list[int], num_columns: int) -> tuple[Tensor, Tensor]:
      [64, 3, 0], [65], [0] * 200],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype, dim", [(torch.float32, 3), (torch.float16, 8)])
-def test_rows_spread(kernels, degrees, dtype, dim):
-    """Rows of every length, the same bits by every schedule."""
+def test_rows_of_every_length(kernels, degrees, dtype, dim):
+    """Every schedule gives identical bits."""
     indptr, columns = rows_of(degrees, 200)
     draws = torch.Generator().manual_seed(dim)
     x = torch.randn(200, dim, generator=draws).to(dtype)
@@ -227,8 +227,8 @@ def test_rows_spread(kernels, degrees, dtype, dim):
         assert_within(actual[0], matrix @ x.double(), matrix @ x.double().abs(), max(degrees))
 
 
-def test_every_place_of_a_long_row(kernels):
-    """Ones, so that sums are lengths: a long row behind 0 to 130 rows of one edge."""
+def test_long_row_at_every_position(kernels):
+    """A long row after 0 to 130 rows of one edge; all values are 1, so sums are lengths."""
     ones = torch.ones(1, 1)
     for before in range(131):
         degrees = [1] * before + [130, 2]
@@ -236,8 +236,8 @@ def test_every_place_of_a_long_row(kernels):
         assert row_sums(kernels, SPREAD, indptr, columns, ones, "sum")[:, 0].tolist() == degrees
 
 
-def test_edges_of_no_row(kernels):
-    """Those before the first and behind the last row."""
+def test_edges_outside_all_rows_are_ignored(kernels):
+    """Edges before the first row and after the last row."""
     indptr = torch.tensor([10, 10, 200, 265, 329, 2500], dtype=torch.int32)
     columns = torch.zeros(2700, dtype=torch.int32)
     ones, out = torch.ones(1, 1), torch.full((5, 1), float("nan"))
@@ -250,15 +250,15 @@ def test_edges_of_no_row(kernels):
     assert out[:, 0].tolist() == [0, 190, 65, 64, 2171]
 
 
-def test_short_rows_are_tuned_s_to_the_bit(kernels):
-    indptr, columns = rows_of([30, 0, 29, 0, 0] * 4, 30)  # none is cut: chunks have 32 items
+def test_short_rows_are_identical_to_the_tuned_kernel(kernels):
+    indptr, columns = rows_of([30, 0, 29, 0, 0] * 4, 30)  # no row is split: chunks have 32 items
     x = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
     actual = [row_sums(kernels, k, indptr, columns, x, "sum") for k in ((TUNED, 4, 0), SPREAD)]
     assert torch.equal(*actual)
 
 
-def test_chunks_are_longer_where_edges_are_many(kernels):
-    """There are at most 16384 of them, of 128: here they have 256."""
+def test_chunks_grow_with_the_number_of_edges(kernels):
+    """At most 16384 chunks of 128 edges; with more edges, chunks have 256."""
     edges = 16384 * 128 + 300
     indptr = torch.tensor([0, 256, 513, edges - 1, edges], dtype=torch.int32)
     ones = torch.ones(1, 1, dtype=torch.float64)
@@ -313,8 +313,8 @@ def test_products_at_edges(kernels, dtype, heads, width):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("heads", [1, 3, 8])
-def test_values_of_edges(kernels, dtype, heads):
-    """Sums of two ends, softmax over rows, its gradient, and a row of 400 edges."""
+def test_edge_operators(kernels, dtype, heads):
+    """Sums of both ends, softmax over rows and its gradient, and a row of 400 edges."""
     draws = torch.Generator().manual_seed(heads)
     kind = number(DTYPES[dtype])
     for num_dst, num_src, top, hub in SHAPES:

@@ -1,4 +1,4 @@
-"""FastSample's fused sampling on the CPU, over one dense map for all batches."""
+"""FastSample's fused sampling on the CPU, with one dense map for all batches."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _maps: dict[int, DenseMap] = {}
 
 
 def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
-    """A face over maps that outlive their batches: one for each number of nodes."""
+    """Samples with a map that is kept across batches, one for each number of nodes."""
     n = indptr.numel() - 1
     dense_map = _maps.setdefault(n, DenseMap.of(n))
     try:
@@ -31,7 +31,7 @@ def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
+def test_all_neighbours_keep_stored_order(pick: str) -> None:
     ops_batches.check_by_hand(sample, pick)
 
 
@@ -52,21 +52,21 @@ def test_one_thread_numbers_nodes_by_first_occurrence() -> None:
     ops_batches.check_one_thread(sample)
 
 
-def test_contested_nodes_get_one_id() -> None:
+def test_nodes_inserted_by_several_threads_get_one_id() -> None:
     ops_batches.check_contest(sample)
 
 
 @pytest.mark.parametrize("pick", [p for p in PICKS if p != "random_walk"])
-def test_rows_beyond_a_chunk(pick: str) -> None:
+def test_rows_longer_than_a_chunk(pick: str) -> None:
     ops_batches.check_long_rows(sample, pick)
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_nothing_to_sample(frontier: str) -> None:
+def test_empty_seeds_and_graphs(frontier: str) -> None:
     ops_batches.check_empty(sample, frontier)
 
 
-def test_says_what_it_took() -> None:
+def test_reports_the_used_capacities() -> None:
     dense_map = DenseMap.of(6)
     graph = INDPTR, INDICES
     how = options(graph)
@@ -76,14 +76,14 @@ def test_says_what_it_took() -> None:
 
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(("changed", "error", "message"), BAD, ids=[m for _, _, m in BAD])
-def test_bad_arguments_leave_the_map_clean(
+def test_bad_arguments_leave_the_map_clear(
     changed: dict[str, Any], error: type[Exception], message: str, n: int
 ) -> None:
     check_bad(sample, changed, error, message, n)
 
 
 @pytest.mark.parametrize("at", ["indices", "indptr"])
-def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> None:
+def test_errors_in_one_of_many_threads_leave_the_map_clear(at: str) -> None:
     indptr, indices = csc([30] * 5000, torch.int32, 3)
     broken = (indptr, indices.clone()) if at == "indices" else (indptr.clone(), indices)
     if at == "indices":
@@ -109,7 +109,7 @@ def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> Non
         (torch.full((12,), -1, dtype=torch.int32)[::2], "dense_map must be contiguous"),
     ],
 )
-def test_bad_maps(ids: Tensor, message: str) -> None:
+def test_bad_maps_are_refused(ids: Tensor, message: str) -> None:
     graph = INDPTR, INDICES
     with pytest.raises(UsageError, match=message):
         fastsample(*graph, torch.tensor([0]), [2], **options(graph), dense_map=DenseMap(ids))

@@ -1,4 +1,4 @@
-"""The host gather: bit equality for any dtype and shape, bad arguments."""
+"""The host gather: identical bits for any dtype and shape, bad arguments."""
 
 import hypothesis.strategies as st
 import pytest
@@ -20,7 +20,7 @@ def bits(t: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(50,), (50, 1), (50, 7), (50, 3, 5), (50, 700)])
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
-def test_bits_are_those_of_the_table(
+def test_rows_are_identical_to_the_table(
     dtype: torch.dtype, shape: tuple[int, ...], ids_dtype: torch.dtype
 ) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -41,7 +41,7 @@ def test_bits_are_those_of_the_table(
     ],
 )
 def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int) -> None:
-    """They are written past the caches; ``out`` begins at any element, and nothing else changes."""
+    """Streaming stores write them; ``out`` has any alignment, and nothing else changes."""
     rows, n = 5000, (17 << 20) // (dim * dtype.itemsize)
     table = torch.randint(-(2**7), 2**7, (rows, dim), dtype=torch.int8).to(dtype)
     ids = torch.randint(0, rows, (n,))
@@ -63,7 +63,7 @@ def test_nan_payloads_survive() -> None:
 
 
 @given(st.integers(1, 3000), st.integers(0, 70), st.integers(0, 5000), st.integers(1, 4))
-def test_sizes_and_threads(rows: int, dim: int, n: int, threads: int) -> None:
+def test_any_size_and_number_of_threads(rows: int, dim: int, n: int, threads: int) -> None:
     generator = torch.Generator().manual_seed(rows)
     table = torch.randn(rows, dim, generator=generator)
     ids = torch.randint(0, rows, (n,), generator=generator)
@@ -83,7 +83,7 @@ def test_out_is_filled_and_returned() -> None:
     assert out.tolist() == [[9, 10, 11], [9, 10, 11]]
 
 
-def test_empty() -> None:
+def test_empty_inputs() -> None:
     table = torch.zeros(3, 2)
     assert features.gather(table, torch.empty(0, dtype=torch.int64)).shape == (0, 2)
     assert features.gather(torch.zeros(0, 2), torch.empty(0, dtype=torch.int64)).shape == (0, 2)
@@ -130,7 +130,7 @@ def test_rows_have_at_most_2_to_the_30_bytes(longest: tuple[int, ...], dtype: to
             features.gather(table, none, table)
 
 
-def test_once_by_reference():
+def test_gather_once_equals_the_reference():
     table = torch.arange(10.0).view(5, 2)
     rows, read = reference.gather_once(table, [torch.tensor([4, 0]), torch.tensor([0, 0, 2])])
     assert torch.equal(rows, table[[4, 0, 0, 0, 2]]) and read == 3

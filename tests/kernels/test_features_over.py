@@ -1,5 +1,5 @@
-"""Rows out of those that are kept, the others out of the table, on a CPU: whose they are, what is
-counted and what is remembered."""
+"""The gather that takes kept rows from a cache and the others from the table, on a CPU: rows, hits,
+and the slots it remembers."""
 
 import hypothesis.strategies as st
 import pytest
@@ -17,10 +17,10 @@ def entries(nodes=NODES):
     return [torch.zeros(nodes, dtype=torch.int32) for _ in range(2)]
 
 
-def test_by_hand():
-    """Nodes 2 and 4 are kept, as rows 1 and 0; 3 was, of an earlier generation."""
+def test_rows_hits_and_slots_by_hand():
+    """Nodes 2 and 4 are kept as rows 1 and 0; node 3 belongs to an earlier generation."""
     table = torch.arange(6.0)[:, None].repeat(1, 3)
-    kept = torch.tensor([[40.0] * 3, [20.0] * 3])  # others than the table's, to tell them apart
+    kept = torch.tensor([[40.0] * 3, [20.0] * 3])  # different from the rows of the table
     slots, generations = entries(6)
     slots[[2, 4, 3]] = torch.tensor([1, 0, 0], dtype=torch.int32)
     generations[[2, 4, 3]] = torch.tensor([7, 7, 6], dtype=torch.int32)
@@ -37,8 +37,8 @@ def test_by_hand():
 @pytest.mark.parametrize("width", [1, 7, 100, 128, 261])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
 @pytest.mark.parametrize(("ids_dtype", "threads"), [(torch.int32, 1), (torch.int64, 3)])
-def test_over_the_last_batch_for_many_steps(width, dtype, ids_dtype, threads):
-    """Bits, hits, and what is remembered; kept rows are marked, step by step."""
+def test_reuse_of_the_last_batch_for_many_steps(width, dtype, ids_dtype, threads):
+    """Rows, hits and remembered slots of each step; kept rows have marked values."""
     random = torch.Generator().manual_seed(1)
     table = torch.randint(0, 1000, (NODES, width), generator=random).to(dtype)
     slots, generations = entries()
@@ -66,7 +66,7 @@ def test_over_the_last_batch_for_many_steps(width, dtype, ids_dtype, threads):
 
 
 @given(st.integers(1, 400), st.integers(0, 70), st.integers(0, 3000), st.integers(0, 400))
-def test_a_cache_s_rows_and_repeated_ids(rows, dim, n, size):
+def test_cache_rows_with_repeated_ids(rows, dim, n, size):
     random = torch.Generator().manual_seed(rows)
     table = torch.randn(rows, dim, generator=random)
     hot = torch.randperm(rows, generator=random)[:size]
@@ -80,8 +80,8 @@ def test_a_cache_s_rows_and_repeated_ids(rows, dim, n, size):
     assert torch.equal(out[known], -table[ids[known]] - 1)
 
 
-def test_a_slot_behind_the_rows_that_are_kept_is_none():
-    """The table has the row, too."""
+def test_slot_beyond_the_kept_rows_is_a_miss():
+    """The row then comes from the table."""
     table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
     slots[:], generations[:] = torch.tensor([0, 1, -1, 2**31 - 1]), 1
     out = torch.empty(4, 2)
@@ -126,7 +126,7 @@ def test_bad_arguments(change, message):
         gather_over_out(**given_)
 
 
-def test_rows_beside_one_another_in_memory_do_not_overlap():
+def test_adjacent_memory_does_not_count_as_overlap():
     table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
     both = torch.zeros(4, 2)
     assert (

@@ -1,4 +1,4 @@
-"""Fused-Map in its paper's shape: DGL's picks hop by hop, ids handed out by a table of each hop."""
+"""Fused-Map as in its paper: DGL's picks hop by hop, and one hash table of ids per hop."""
 
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ sample = partial(hop_by_hop, id_map="fused")
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
+def test_all_neighbours_keep_stored_order(pick: str) -> None:
     ops_batches.check_by_hand(sample, pick)
 
 
@@ -43,17 +43,17 @@ def test_one_thread_numbers_nodes_by_first_occurrence() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_contested_nodes_get_one_id(dtype: torch.dtype) -> None:
+def test_nodes_inserted_by_several_threads_get_one_id(dtype: torch.dtype) -> None:
     ops_batches.check_contest(sample, dtype)
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_nothing_to_sample(frontier: str) -> None:
+def test_empty_seeds_and_graphs(frontier: str) -> None:
     ops_batches.check_empty(sample, frontier)
 
 
 @pytest.mark.parametrize("pick", ["floyd", "fisher_yates", "reservoir"])
-def test_rows_beyond_one_window_of_draws(pick: str) -> None:
+def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
     ops_batches.check_long_rows(sample, pick)
 
 
@@ -62,7 +62,7 @@ def test_bad_arguments(changed: dict[str, Any], error: type[Exception], message:
     check_bad(sample, changed, error, message)
 
 
-def test_an_id_map_that_is_not_there() -> None:
+def test_unknown_id_map_is_refused() -> None:
     graph = INDPTR, INDICES
     with pytest.raises(UsageError, match="id_map must be 'three-pass' or 'fused', not 'dense'"):
         hop_by_hop(*graph, torch.tensor([2]), [3], id_map="dense", **options(graph))

@@ -1,4 +1,4 @@
-"""Fused-Map on the CPU: ids handed out by the hash table as keys are inserted."""
+"""Fused-Map on the CPU: the hash table assigns ids as keys are inserted."""
 
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,22 @@ from gnnbench.kernels.picks import PICKS, WITHOUT_REPLACEMENT
 
 
 def sample(*args: Any, **how: Any) -> MiniBatch:
-    """A face without what was taken."""
+    """The batch, without the used capacities."""
     return fused_map(*args, **how)[0]
 
 
-def test_room_is_the_most_that_was_taken_and_a_quarter() -> None:
+def test_capacity_is_the_largest_use_and_a_quarter() -> None:
     mark = HighWater()
     assert mark.capacity == []
     for took in ([8, 100], [4, 200], [2, 2]):
         mark.see(took)
     assert mark.capacity == [11, 251]
-    mark.see([2**31 - 2, 0])  # no more than a block can hold
+    mark.see([2**31 - 2, 0])  # at most the size limit of a block
     assert mark.capacity == [2**31 - 1, 251]
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
+def test_all_neighbours_keep_stored_order(pick: str) -> None:
     ops_batches.check_by_hand(sample, pick)
 
 
@@ -55,16 +55,16 @@ def test_one_thread_numbers_nodes_by_first_occurrence() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_contested_nodes_get_one_id(dtype: torch.dtype) -> None:
+def test_nodes_inserted_by_several_threads_get_one_id(dtype: torch.dtype) -> None:
     ops_batches.check_contest(sample, dtype)
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_nothing_to_sample(frontier: str) -> None:
+def test_empty_seeds_and_graphs(frontier: str) -> None:
     ops_batches.check_empty(sample, frontier)
 
 
-def test_says_what_it_took() -> None:
+def test_reports_the_used_capacities() -> None:
     graph = INDPTR, INDICES
     _, took = fused_map(*graph, torch.tensor([2, 0]), [3, 6], **options(graph))
     assert took == [5, 6, 6, 13]
@@ -75,7 +75,7 @@ def test_bad_arguments(changed: dict[str, Any], error: type[Exception], message:
     check_bad(sample, changed, error, message)
 
 
-def test_keys_that_share_their_slots() -> None:
+def test_colliding_keys() -> None:
     # Multiples of a large stride, under a multiplicative hash of few bits, and their successors.
     stride = 1 << 16
     n = 64 * stride

@@ -1,4 +1,4 @@
-"""GNNLab's sampler on the CPU, over one versioned table for all batches."""
+"""GNNLab's sampler on the CPU, with one versioned table for all batches."""
 
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,12 @@ _shared = VersionedTable()
 
 
 def sample(*args: Any, **how: Any) -> MiniBatch:
-    """A face over one table, whatever the graph."""
+    """Samples any graph with the same table."""
     return gnnlab(*args, **how, table=_shared)
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
+def test_all_neighbours_keep_stored_order(pick: str) -> None:
     ops_batches.check_by_hand(sample, pick)
 
 
@@ -49,12 +49,12 @@ def test_one_thread_numbers_nodes_by_first_occurrence() -> None:
     ops_batches.check_one_thread(sample)
 
 
-def test_contested_nodes_get_one_id() -> None:
+def test_nodes_inserted_by_several_threads_get_one_id() -> None:
     ops_batches.check_contest(sample)
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_nothing_to_sample(frontier: str) -> None:
+def test_empty_seeds_and_graphs(frontier: str) -> None:
     ops_batches.check_empty(sample, frontier)
 
 
@@ -85,13 +85,13 @@ def test_table_holds_the_version_and_the_ids() -> None:
     words = torch.zeros(24, dtype=torch.int64)
     raw(words, 7, [2, 0], [3])  # 2 <- 2 4 4, 0 <- 1 2 3
     assert entries(words) == {2: (7, 0), 0: (7, 1), 4: (7, 2), 1: (7, 3), 3: (7, 4)}
-    raw(words, 8, [5], [1])  # 5 <- 0; what is left of version 7 counts as empty
+    raw(words, 8, [5], [1])  # 5 <- 0; entries left from version 7 count as empty
     by_node = entries(words)
     assert (by_node[5], by_node[0]) == ((8, 0), (8, 1))
     assert sum(version == 8 for version, _ in by_node.values()) == 2
 
 
-def test_says_what_it_needs_and_is_done_again() -> None:
+def test_reports_the_needed_table_size() -> None:
     words = torch.zeros(0, dtype=torch.int64)
     (needed,) = raw(words, 1, [2, 0], [3, 6])
     assert needed.tolist() == [24]  # 6 nodes at most: 16 slots
@@ -100,7 +100,7 @@ def test_says_what_it_needs_and_is_done_again() -> None:
     assert blocks[4].numel() == 13
 
 
-def test_table_grows_in_the_midst_of_a_batch() -> None:
+def test_table_grows_within_a_batch() -> None:
     graph = csc([12] * 4000, torch.int32, 5)
     table = VersionedTable()
     sizes = []
@@ -112,28 +112,30 @@ def test_table_grows_in_the_midst_of_a_batch() -> None:
         )  # fmt: skip
         sizes.append(table.words.numel())
     assert 0 < sizes[0] < sizes[1] < sizes[2] == sizes[3]
-    assert table.version == 2  # begun anew by growing, then counted up
+    assert table.version == 2  # reset when the table grew, then incremented
 
 
-def test_versions_start_anew_after_the_last() -> None:
+def test_versions_restart_after_the_last() -> None:
     graph = csc([12] * 500, torch.int32, 5)
     table = VersionedTable()
 
-    def face(*args: Any, **how: Any) -> MiniBatch:
+    def sample_batch(*args: Any, **how: Any) -> MiniBatch:
         return gnnlab(*args, **how, table=table)
 
-    # Version 1 fills the table; were it not zeroed, version 1 would meet its own entries again.
-    check_same(face, graph, torch.arange(400), [10, 10], **options(graph))
+    # Version 1 fills the table; if it is not cleared, version 1 finds its own old entries later.
+    check_same(sample_batch, graph, torch.arange(400), [10, 10], **options(graph))
     table.version = 65533
     seen = []
     for batch in range(4):
-        check_same(face, graph, torch.arange(499, 300, -1), [3], **options(graph, batch=batch))
+        check_same(
+            sample_batch, graph, torch.arange(499, 300, -1), [3], **options(graph, batch=batch)
+        )
         seen.append(table.version)
     assert seen == [65534, 65535, 1, 2]
 
 
-def test_stale_entries_never_answer() -> None:
-    # A table of the least size, full of entries of every other version and of the same vertices.
+def test_stale_entries_are_never_used() -> None:
+    # A table of minimal size, full of entries of other versions with the same vertices.
     for n in (1, 2, 4):
         with threads(n):
             words = torch.zeros(24, dtype=torch.int64)
@@ -155,7 +157,7 @@ def test_stale_entries_never_answer() -> None:
         (torch.zeros(24, dtype=torch.int64), 65536, "version must be 1 to 65535, it is 65536"),
     ],
 )
-def test_bad_tables(words: Tensor, version: int, message: str) -> None:
+def test_bad_tables_are_refused(words: Tensor, version: int, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         raw(words, version, [0], [2])
 

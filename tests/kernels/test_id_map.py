@@ -11,7 +11,7 @@ from gnnbench.kernels import sampler
 from gnnbench.kernels.reference import sampler as reference
 
 
-def test_hand_made() -> None:
+def test_id_map_by_hand() -> None:
     for module in (sampler, reference):
         nodes, local = module.id_map(torch.tensor([9, 4]), torch.tensor([4, 7, 9, 7, 0]))
         assert nodes.tolist() == [9, 4, 7, 0]
@@ -22,7 +22,7 @@ def test_hand_made() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize(
     ("low", "dtype"),
-    # Ids beyond 32 bits take the table without packed keys.
+    # Ids above 32 bits use the table without packed keys.
     [(0, torch.int32), (0, torch.int64), (1 << 40, torch.int64)],
 )
 @pytest.mark.parametrize("spread", [300, 30_000, 10_000_000])
@@ -48,7 +48,7 @@ def test_equals_the_reference(threads: int, low: int, dtype: torch.dtype, spread
     st.lists(st.integers(0, 30), max_size=60),
     st.data(),
 )
-def test_any_ids(dst: list[int], small: list[int], data: st.DataObject) -> None:
+def test_any_ids_equal_the_reference(dst: list[int], small: list[int], data: st.DataObject) -> None:
     picked = st.sampled_from(dst) if dst else st.just(7)
     neighbors = small + data.draw(st.lists(picked, max_size=20))
     args = (torch.tensor(dst, dtype=torch.int64), torch.tensor(neighbors, dtype=torch.int64))

@@ -1,4 +1,4 @@
-"""Sets of ids: by hand, against Python's sets, and what is refused."""
+"""Sets of ids: by hand, compared with Python sets, and bad arguments."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def bits(*places):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_by_hand(dtype):
+def test_union_by_hand(dtype):
     batches = ids([40, 3, 95], [3, 0], [], [95, 41, 3], dtype=dtype)
     union = union_ids(batches, 100)
     assert union.ids.dtype is dtype and union.ids.tolist() == [0, 3, 40, 41, 95]
@@ -41,18 +41,18 @@ def test_rows_of_a_batch_by_hand():
 
 
 def test_ones_by_hand():
-    """Two pieces of two places from the second one on; what was there stays."""
+    """Two pieces of two positions each, from position 1 on; earlier contents stay."""
     batches = ids([7, 1, 5], [9, 7, 200, 3])
     union = union_ids([*batches, torch.tensor([2], dtype=torch.int32)], 300)
     assert union.ids.tolist() == [1, 2, 3, 5, 7, 9, 200]
     out = torch.zeros(2, 2, 2, dtype=torch.float16)
     out[0, 0, 0] = 4
     assert union.ones(batches, 1, out) is out
-    # places 1, 2 | 3, 4: ids 2, 3 | 5, 7
+    # positions 1, 2 | 3, 4: ids 2, 3 | 5, 7
     assert out.tolist() == [[[4, 0], [0, 1]], [[1, 1], [0, 1]]]
 
 
-def test_nothing():
+def test_empty_sets():
     none = union_ids(ids([], []), 70)
     assert none.ids.tolist() == [] and none.words.tolist() == [[0, 0]] * 3
     assert none.gather(torch.empty(0, 4), torch.empty(0, dtype=torch.int64)).shape == (0, 4)
@@ -75,7 +75,7 @@ def test_nothing():
     st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 9)),
 )
 @settings(max_examples=150)
-def test_against_sets(drawn, shared, dtype, tile):
+def test_union_equals_python_sets(drawn, shared, dtype, tile):
     nodes, batches = drawn
     batches = ids(*batches, dtype=dtype)
     actual = union_ids(batches, nodes, shared)
@@ -95,7 +95,7 @@ def test_against_sets(drawn, shared, dtype, tile):
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_many_ids_on_all_threads(dtype):
-    """More than one chunk of ids and of words, each id in several batches."""
+    """More than one chunk of ids and of words; each id occurs in several batches."""
     draw = torch.Generator().manual_seed(4)
     batches = [torch.randperm(1_000_003, generator=draw)[:200_000].to(dtype) for _ in range(4)]
     union = union_ids(batches, 1_000_003)
@@ -105,7 +105,7 @@ def test_many_ids_on_all_threads(dtype):
     assert torch.equal(union.gather(right, batches[2]), batches[2])
 
 
-def test_refusals():
+def test_bad_arguments():
     union = union_ids(ids([1, 5]), 40)
     rows = torch.zeros(2, 3)
     with pytest.raises(UsageError, match="batches is empty"):

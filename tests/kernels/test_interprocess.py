@@ -1,5 +1,5 @@
-"""Memory of two processes: the host's is real here, the driver of a GPU's is faked; tests/gpu has
-the real one."""
+"""Memory shared by two processes. Host memory is real here and the GPU driver is faked; tests/gpu
+uses the real driver."""
 
 import ctypes
 import subprocess
@@ -29,7 +29,7 @@ memory.whole.fill_(7)
 """
 
 
-def test_another_process_reads_and_writes_it():
+def test_another_process_reads_and_writes_shared_memory():
     memory = HostMemory(4096)
     memory.whole.copy_(torch.arange(256, dtype=torch.uint8).repeat(16))
     subprocess.run([sys.executable, "-c", OTHER, memory.address], check=True)
@@ -37,7 +37,7 @@ def test_another_process_reads_and_writes_it():
     memory.close()
 
 
-def test_it_is_gone_for_others_once_it_is_given_up_and_stays_with_who_has_it():
+def test_released_memory_cannot_be_opened_but_stays_for_its_users():
     memory = HostMemory(4096)
     memory.whole.fill_(3)
     opened = OpenedHostMemory(memory.address)
@@ -50,7 +50,7 @@ def test_it_is_gone_for_others_once_it_is_given_up_and_stays_with_who_has_it():
         OpenedHostMemory(address)
 
 
-def test_memory_that_is_not_there_is_told_and_nothing_stays_open(monkeypatch):
+def test_missing_memory_is_an_error_and_leaves_nothing_open(monkeypatch):
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises((OSError, OverflowError, ValueError)):
         HostMemory(1 << 62)
@@ -59,7 +59,7 @@ def test_memory_that_is_not_there_is_told_and_nothing_stays_open(monkeypatch):
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Gives out addresses as long as ``room`` lasts; notes what is called."""
+    """A driver that allocates up to ``room`` bytes and records its calls."""
     fake = SimpleNamespace(calls=[], room=1 << 20, code=0)
 
     def alloc(pointer, size):
@@ -94,7 +94,7 @@ def driver(monkeypatch):
     return fake
 
 
-def test_a_gpus_memory_is_opened_by_its_handle_and_closed_when_the_work_is_done(driver):
+def test_gpu_memory_is_opened_by_its_handle_and_closed_after_a_synchronization(driver):
     memory = DeviceMemory(4096, GPU)
     assert len(memory.address) == 64 and memory.whole.numel() == 4096
     opened = OpenedDeviceMemory(memory.address, 4096, GPU)
@@ -105,8 +105,8 @@ def test_a_gpus_memory_is_opened_by_its_handle_and_closed_when_the_work_is_done(
     ]  # fmt: skip
 
 
-def test_memory_at_an_address_is_a_tensor_of_the_device_that_reads_it():
-    """On a GPU another one's as well, which the driver would say is elsewhere."""
+def test_memory_at_an_address_is_a_tensor_of_the_reading_device():
+    """Also memory of another GPU, which the driver reports for that GPU."""
     own = torch.arange(10, dtype=torch.uint8)
     pointer = ctypes.c_uint64(own.data_ptr())
     seen = interprocess._tensor(pointer, 8, torch.device("cpu"))
@@ -115,7 +115,7 @@ def test_memory_at_an_address_is_a_tensor_of_the_device_that_reads_it():
     assert seen.tolist() == [0, 1, 2, 77, 4, 5, 6, 7]
 
 
-def test_what_torch_keeps_and_does_not_use_is_asked_for(driver, monkeypatch):
+def test_unused_memory_of_torchs_cache_is_released_for_an_allocation(driver, monkeypatch):
     def emptied():
         driver.room = 1 << 22
 

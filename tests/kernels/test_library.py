@@ -9,7 +9,7 @@ from gnnbench.core.errors import DataError, MissingError, UsageError
 from gnnbench.kernels import library
 
 
-def test_libraries_load_once() -> None:
+def test_libraries_are_loaded_once() -> None:
     folder = library.load_native()
     assert library.load_native() == folder
     assert (folder / "libgnnbench_cpu.so").is_file()
@@ -17,7 +17,7 @@ def test_libraries_load_once() -> None:
         assert hasattr(torch.ops.gnnbench, name)
 
 
-def test_info_tells_what_is_there() -> None:
+def test_info_reports_what_is_available() -> None:
     info = library.native_info()
     assert info["cpu_built"] is True
     assert info["folder"] == str(library.load_native())
@@ -27,7 +27,7 @@ def test_info_tells_what_is_there() -> None:
         assert library.has_cuda_library() is False
 
 
-def test_missing_library_says_how_to_get_it(
+def test_missing_library_error_names_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
@@ -37,7 +37,7 @@ def test_missing_library_says_how_to_get_it(
     assert library.has_cuda_library() is False
 
 
-def test_library_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "libgnnbench_cpu.so").write_bytes(b"not a library")
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
     with pytest.raises(MissingError, match="does not load under torch"):
@@ -55,7 +55,7 @@ def test_errors_of_operators_are_translated() -> None:
         raise RuntimeError("another")
 
 
-def test_the_stand_in_for_torch_is_not_installed() -> None:
+def test_torch_stub_is_not_installed() -> None:
     folder = library.load_native()
     built = folder / "libgnnbench_cuda.so"
     if not built.is_file():

@@ -1,5 +1,5 @@
-"""Locking for a GPU: shared memory in place and once, anything else in a copy. The driver is faked;
-tests/gpu has the real one."""
+"""Page-locking for a GPU: shared memory in place and once, anything else in a copy. The driver is
+faked; tests/gpu uses the real one."""
 
 import weakref
 
@@ -30,7 +30,7 @@ def test_shared_memory_is_locked_in_place_and_once(driver, table):
     assert first.tensor.data_ptr() == second.tensor.data_ptr() == table.data_ptr()
     assert rest.tensor.data_ptr() == table[2:].data_ptr()
     assert driver == {table.data_ptr(): 240}
-    # The first one maps it all: 120 bytes of the GPU's for 240.
+    # The first one maps all 240 bytes, which take 120 bytes on the GPU.
     assert [t.mapping_share for t in (first, second, rest)] == [0.5, None, None]
     second.close()
     second.close()
@@ -44,7 +44,7 @@ def test_shared_memory_is_locked_in_place_and_once(driver, table):
 
 
 @pytest.mark.parametrize("view", [lambda t: t.clone(), lambda t: t[:, :3], lambda t: t.t()])
-def test_anything_else_is_locked_in_a_copy(driver, table, view):
+def test_other_memory_is_locked_in_a_copy(driver, table, view):
     source = view(table)
     made = LockedTensor(source, "cuda", "features")
     assert torch.equal(made.tensor, source)
@@ -55,14 +55,14 @@ def test_anything_else_is_locked_in_a_copy(driver, table, view):
     assert driver == {}
 
 
-def test_a_refused_lock_is_an_error_and_counts_nothing(driver, table, monkeypatch):
+def test_failed_lock_is_an_error_and_is_not_counted(driver, table, monkeypatch):
     register = locked.lock
     words = "240 bytes of features cannot be locked for the GPU .CUDA error 2.; free memory, raise"
     refused = []
     monkeypatch.setattr(locked, "lock", lambda memory: refused.append(weakref.ref(memory)) or 2)
-    with pytest.raises(HostMemoryError, match=words) as found:
+    with pytest.raises(HostMemoryError, match=words) as raised:
         LockedTensor(table, "cuda", "features")
-    assert from_exception(found.value) == Failure("oom_host", str(found.value))
+    assert from_exception(raised.value) == Failure("oom_host", str(raised.value))
     assert permission_of(table) == "r--s"
     assert region_of(table).locks == 0
     with pytest.raises(HostMemoryError, match="240 bytes of features cannot be locked"):
@@ -90,7 +90,7 @@ def vmm(monkeypatch):
 
 
 @pytest.mark.parametrize("view", [lambda t: t, lambda t: t[:, :3], lambda t: t.t()])
-def test_memory_of_the_driver_is_a_copy(driver, vmm, table, view):
+def test_driver_memory_is_a_copy(driver, vmm, table, view):
     source = view(table)
     made = LockedTensor(source, "cuda", "features", locked.VMM)
     assert vmm == [(source.numel() * 2, "cuda")] and driver == {}
@@ -101,12 +101,12 @@ def test_memory_of_the_driver_is_a_copy(driver, vmm, table, view):
     assert driver == {}
 
 
-def test_an_empty_table_asks_for_no_memory(driver, vmm):
+def test_empty_table_allocates_no_memory(driver, vmm):
     made = LockedTensor(torch.empty(5, 0), "cuda", "features", locked.VMM)
     assert made.tensor.shape == (5, 0) and vmm == []
     made.close()
 
 
-def test_more_memory_than_there_is_is_not_asked_for():
+def test_more_memory_than_available_is_refused_before_allocation():
     with pytest.raises(MemoryError, match=f"{1 << 60} bytes are to be locked for"):
         locked.vmm_memory(1 << 60, "cuda")

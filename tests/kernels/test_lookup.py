@@ -1,4 +1,4 @@
-"""The id look-up that is kept across batches."""
+"""The id lookup that is kept across batches."""
 
 import torch
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ def ints(*values):
     return torch.tensor(values, dtype=torch.int32)
 
 
-def test_by_hand():
+def test_lookup_by_hand():
     table = IdLookup(8)
     assert table.find(ints(0, 7)).tolist() == [-1, -1]
     table.remember(ints(5, 2, 7))
@@ -20,14 +20,14 @@ def test_by_hand():
     assert positions.dtype is torch.int32 and positions.tolist() == [2, -1, 0, 1]
     table.remember(ints(2, 0).long())
     assert table.find(torch.arange(8)).tolist() == [1, -1, 0, -1, -1, -1, -1, -1]
-    assert table.slots.tolist() == [1, 0, 0, 0, 0, 0, 0, 2]  # what was is not cleared
+    assert table.slots.tolist() == [1, 0, 0, 0, 0, 0, 0, 2]  # old entries are not cleared
     assert table.generations.tolist() == [3, 0, 3, 0, 0, 2, 0, 2]
     table.forget()
     assert table.find(torch.arange(8)).eq(-1).all()
     assert table.find(ints()).numel() == 0
 
 
-def test_many_ids_are_remembered_piece_by_piece(monkeypatch):
+def test_many_ids_are_stored_in_pieces(monkeypatch):
     monkeypatch.setattr(lookup, "PIECE", 2)
     table = IdLookup(8)
     table.remember(ints(5, 2, 7, 0, 1))
@@ -36,7 +36,7 @@ def test_many_ids_are_remembered_piece_by_piece(monkeypatch):
     assert table.find(torch.arange(8)).eq(-1).all()
 
 
-def test_all_ids_are_remembered_as_their_own_slots(monkeypatch):
+def test_remember_all_maps_each_id_to_itself(monkeypatch):
     monkeypatch.setattr(lookup, "LAST", 3)
     table = IdLookup(5)
     for step in range(5):
@@ -47,7 +47,7 @@ def test_all_ids_are_remembered_as_their_own_slots(monkeypatch):
     assert table.find(torch.arange(5)).tolist() == [-1, -1, -1, -1, 0]
 
 
-def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
+def test_table_is_cleared_after_the_last_generation(monkeypatch):
     monkeypatch.setattr(lookup, "LAST", 3)
     table = IdLookup(4)
     for step in range(10):
@@ -59,7 +59,7 @@ def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
 
 @given(st.lists(st.lists(st.integers(0, 19), unique=True), max_size=12))
 @settings(max_examples=100)
-def test_against_a_dictionary(batches):
+def test_lookup_equals_a_dictionary(batches):
     table, known = IdLookup(20), {}
     for batch in batches:
         right = [known.get(i, -1) for i in range(20)]

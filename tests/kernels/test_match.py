@@ -1,4 +1,4 @@
-"""Overlaps, match degrees and Greedy Reorder: by hand, and against sets."""
+"""Overlaps, match degrees and Greedy Reorder: by hand, and compared with sets."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gnnbench.kernels import match
 from gnnbench.kernels.reference import match as reference
 
-# FastGL Fig. 6: the second batch has nodes 0, 3, 4 of the first and needs 10 and 12 besides; the
-# third matches the first better.
+# FastGL Fig. 6: the second batch has nodes 0, 3, 4 of the first, and also 10 and 12; the third
+# matches the first better.
 FIG6 = [[0, 1, 2, 3, 4, 5], [0, 3, 4, 10, 12], [0, 1, 2, 3, 4, 7]]
 
 
@@ -19,7 +19,7 @@ def ids(batches, dtype=torch.int32):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_by_hand(dtype):
+def test_overlaps_and_degrees_by_hand(dtype):
     batches = ids([[5, 1, 9], [9, 5], [2, 8, 7, 5], [3]], dtype)
     actual = match.overlaps(batches)
     assert actual.dtype is torch.int64
@@ -32,13 +32,13 @@ def test_by_hand(dtype):
     assert match.pairs(degrees).tolist() == [1, third, 0, 0.5, 0, 0]
 
 
-def test_the_papers_example():
+def test_example_of_the_paper():
     degrees = match.match_degrees(match.overlaps(ids(FIG6)))
     assert degrees[0].tolist() == [1, 3 / 5, 5 / 6]
     assert match.greedy_order(degrees) == [0, 2, 1]
 
 
-def test_nothing_and_next_to_nothing():
+def test_no_batches_and_empty_batches():
     assert match.overlaps([]).shape == (0, 0)
     assert match.greedy_order(torch.zeros(0, 0, dtype=torch.float64)) == []
     assert match.overlaps(ids([[4, 2]])).tolist() == [[2]]
@@ -47,13 +47,13 @@ def test_nothing_and_next_to_nothing():
     assert match.pairs(torch.ones(1, 1, dtype=torch.float64)).numel() == 0
 
 
-def test_no_batch_is_taken_twice_where_nothing_overlaps():
+def test_order_without_overlaps_has_each_batch_once():
     degrees = match.match_degrees(match.overlaps(ids([[0], [1], [2], [3]])))
     assert match.greedy_order(degrees) == [0, 1, 2, 3]
     assert match.greedy_order(degrees, 2) == [2, 0, 1, 3]
 
 
-def test_of_equal_matches_the_earlier_is_taken():
+def test_greedy_order_prefers_the_earlier_of_equal_matches():
     assert match.greedy_order(torch.ones(4, 4, dtype=torch.float64), 1) == [1, 0, 2, 3]
 
 
@@ -63,7 +63,7 @@ def test_of_equal_matches_the_earlier_is_taken():
     st.sampled_from([0, 2**31 - 41]),
 )
 @settings(max_examples=150)
-def test_against_sets(sets, start, base):
+def test_degrees_and_order_equal_the_reference(sets, start, base):
     batches = ids([[base + i for i in one] for one in sets])
     degrees = match.match_degrees(match.overlaps(batches))
     assert torch.equal(degrees, reference.match_degrees(batches))
@@ -77,7 +77,7 @@ def test_against_sets(sets, start, base):
 @pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
 @pytest.mark.parametrize("pieces", [(150, 800, 7, 5000), (1 << 24, 1 << 20, 2048, 1 << 31)])
 @pytest.mark.parametrize("most", [300, 1 << 40])
-def test_more_batches_than_bits_in_a_word_in_pieces_of_any_size(how, pieces, most, monkeypatch):
+def test_more_batches_than_bits_of_a_word_in_pieces_of_any_size(how, pieces, most, monkeypatch):
     for name, size in zip(
         ("ONES_AT_ONCE", "RANGE_BYTES", "WIDTH", "TILE_BYTES"), pieces, strict=True
     ):
@@ -95,21 +95,21 @@ def test_more_batches_than_bits_in_a_word_in_pieces_of_any_size(how, pieces, mos
     assert torch.equal(degrees, degrees.T)
 
 
-def test_ids_as_large_as_they_get():
+def test_large_ids():
     batches = ids([[2**40, 3], [2**40 + 1, 2**40]], torch.int64)
     assert match.overlaps(batches).tolist() == [[2, 1], [1, 2]]
 
 
 @pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
-def test_sums_beyond_the_integers_of_a_half(how):
-    """Batches that share more nodes than float16 counts one by one, in several pieces."""
+def test_overlaps_above_the_exact_integers_of_float16(how):
+    """Batches share more nodes than float16 can count exactly, in several pieces."""
     draw = torch.Generator().manual_seed(3)
     batches = [torch.randperm(9001, generator=draw).int() for _ in range(2)]
     batches.append(batches[0][:4097])
     assert how(batches).tolist() == [[9001, 9001, 4097], [9001, 9001, 4097], [4097, 4097, 4097]]
 
 
-def test_products_leave_out_what_one_batch_has_alone():
+def test_products_skip_nodes_of_a_single_batch():
     batches = ids([[1, 2, 3], [3, 4], [5]])
     assert match.by_products(batches).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert match.by_products(ids([[1], [2]])).tolist() == [[0, 0], [0, 0]]

@@ -28,7 +28,7 @@ def without(monkeypatch, *packages):
 
 
 @pytest.mark.parametrize("spec", [*NATIVE, *FOREIGN], ids=lambda s: f"{s.kind} {s.name}")
-def test_the_native_library(spec, monkeypatch):
+def test_missing_native_library(spec, monkeypatch):
     before = spec.missing("cpu")
     unbuilt = {"cpu_built": False, "cuda_built": False, "torch": torch.__version__}
     monkeypatch.setattr(library, "native_info", lambda: unbuilt)
@@ -40,13 +40,13 @@ def test_the_native_library(spec, monkeypatch):
 
 
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler()], ids=repr)
-def test_pyg(spec, monkeypatch):
+def test_missing_pyg(spec, monkeypatch):
     without(monkeypatch, "torch_geometric")
     assert "torch_geometric is not installed" in spec.missing("cpu").reason
 
 
-def test_pygs_extension(monkeypatch):
-    """Left open it is what PyG would take; a name is kept, and nothing stands in for it."""
+def test_missing_pyg_extension(monkeypatch):
+    """By default, the extension that PyG would use; a named extension has no replacement."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: n)
     assert PygSampler().resolved("cpu").extension == "pyg-lib"
     assert PygSampler().missing("cpu") is None
@@ -66,7 +66,7 @@ def test_pygs_extension(monkeypatch):
     )
 
 
-def test_dgl(monkeypatch):
+def test_missing_dgl(monkeypatch):
     without(monkeypatch, "dgl")
     assert "dgl is not installed" in DglSampler().missing("cpu").reason
 
@@ -76,7 +76,7 @@ WITH, WITHOUT = b"\x00libcudart.so.13\x00", b"\x00libc.so.6\x00"
 
 @pytest.fixture
 def package(monkeypatch, tmp_path):
-    """The folder of an installed DGL that is empty but for libraries that a test writes."""
+    """The directory of an installed DGL that has only the libraries written by a test."""
     folder = tmp_path / "dgl"
     (folder / "graphbolt").mkdir(parents=True)
     (folder / "__init__.py").touch()
@@ -92,8 +92,8 @@ def package(monkeypatch, tmp_path):
     dgl_import.built_with_cuda.cache_clear()
 
 
-def test_a_dgl_without_cuda(package):
-    """The library decides; a missing GPU is reported as such."""
+def test_dgl_without_cuda(package):
+    """The library decides; a missing GPU is reported separately."""
     specs = [DglSampler(), DglGather(), DglLayers()]
     package("libdgl.so", WITHOUT)
     for spec in specs:
@@ -105,8 +105,8 @@ def test_a_dgl_without_cuda(package):
         assert spec.missing("cuda") == gpu_missing()
 
 
-def test_graphbolt_is_a_library_for_this_torch(package, monkeypatch):
-    """With CUDA, DGL's own wheel; then the packages its import needs, by install name."""
+def test_graphbolt_needs_a_library_for_this_torch(package, monkeypatch):
+    """For CUDA the error names DGL's own wheel, then the missing packages by install name."""
     package("libdgl.so", WITH)
     assert BoltGather().missing("cuda") == gpu_missing()
     monkeypatch.setattr(dgl_import, "gpu_missing", lambda: None)
@@ -128,7 +128,7 @@ def test_graphbolt_is_a_library_for_this_torch(package, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ImportError("Cannot load"), FileNotFoundError("no library")])
-def test_a_graphbolt_that_cannot_be_imported(monkeypatch, error):
+def test_graphbolt_that_cannot_be_imported(monkeypatch, error):
     def importing(name):
         assert name == "dgl.graphbolt"
         raise error
@@ -161,7 +161,7 @@ def test_graphbolt_with_or_without_cuda_runs_on_a_cpu(package, monkeypatch):
 
 
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler(), PygLayers()])
-def test_pyg_on_a_gpu_that_is_not_there(spec, monkeypatch):
+def test_pyg_on_a_missing_gpu(spec, monkeypatch):
     if missing := spec.missing("cpu"):
         pytest.skip(missing.reason)
     monkeypatch.setattr(torch.version, "cuda", None)

@@ -1,4 +1,4 @@
-"""Parts of the CPU library that need no torch, compiled for the host with tests of their own."""
+"""C++ tests of the parts of the CPU library that do not need torch."""
 
 import os
 import shutil
@@ -27,13 +27,13 @@ from kept import NATIVE, compiled
         ("test_pgsampler.cpp", ["pgsampler.cpp"], "ok   allocations failed and the caller was"),
     ],
 )
-def test_the_parts_do_as_they_say(source: str, parts: list[str], line: str) -> None:
+def test_native_cpu_tests_pass(source: str, parts: list[str], line: str) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler to build native/tests with")
     sources = [next((NATIVE / "cpu").rglob(part)) for part in parts]
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
-    flags.append("-Wno-maybe-uninitialized")  # of GCC 12's own headers of AVX-512
+    flags.append("-Wno-maybe-uninitialized")  # from GCC 12's AVX-512 headers
     include = [f"-I{NATIVE / 'include'}", f"-I{NATIVE}"]
     sources.append(NATIVE / "tests" / source)
     build = [compiler, *flags, *include, *sources]

@@ -1,4 +1,4 @@
-"""The shared headers, compiled for the host without torch."""
+"""C++ tests of the shared headers, compiled for the host without torch."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from kept import NATIVE, compiled
         ("test_capacity.cpp", ["ok   one hop more fits each time"]),
     ],
 )
-def test_shared_headers_do_as_they_say(source: str, lines: list[str]) -> None:
+def test_native_header_tests_pass(source: str, lines: list[str]) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler to build native/tests with")

@@ -1,4 +1,4 @@
-"""What stages on our own operators need."""
+"""Requirements of stages that use our own operators."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from gnnbench.kernels.missing import native_missing
     ("version", "fits"),
     [("2.0.1+cu117", False), ("2.10.0", False), ("2.11.0+cu130", True), ("3.0.0a0+git1", True)],
 )
-def test_torch_must_have_the_abi_that_the_library_is_built_on(version, fits, monkeypatch):
+def test_torch_must_have_the_abi_of_the_library(version, fits, monkeypatch):
     monkeypatch.setattr(torch, "__version__", version)
     missing = native_missing()
     if fits:

@@ -1,4 +1,4 @@
-"""The native generator of twins against the plain one, bit by bit."""
+"""The native generator of twins, compared bit by bit with the reference."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_equals_the_reference(recipe: TwinRecipe, seed: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 17, 1000])
-def test_bijection_is_one(n: int) -> None:
+def test_bijection_is_a_permutation(n: int) -> None:
     for stream in range(3):
         assert sorted(reference.bijection(12345, stream, n)) == list(range(n))
 
@@ -120,7 +120,7 @@ PINNED = {
 
 @pytest.mark.parametrize("name", PINNED)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_same_bits_for_any_number_of_threads(name: str, threads: int) -> None:
+def test_results_are_identical_for_any_number_of_threads(name: str, threads: int) -> None:
     recipe, pinned = PINNED[name]
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -130,12 +130,12 @@ def test_same_bits_for_any_number_of_threads(name: str, threads: int) -> None:
         torch.set_num_threads(before)
 
 
-def test_seed_decides_the_bits() -> None:
+def test_seeds_give_different_twins() -> None:
     small = SYMMETRIC.model_copy(update={"num_nodes": 500, "num_edges": 5000})
     assert len({digest(small, seed=seed) for seed in range(5)}) == 5
 
 
-def test_features_do_not_depend_on_pieces() -> None:
+def test_features_do_not_depend_on_the_chunk_size() -> None:
     spec = make_spec(SYMMETRIC.scaled(0.05), 0)
     whole = ops.features(spec, 0, spec.num_nodes)
     pieces = [
@@ -144,7 +144,7 @@ def test_features_do_not_depend_on_pieces() -> None:
     assert torch.equal(whole, torch.cat(pieces))
 
 
-def test_refuses_what_cannot_be() -> None:
+def test_impossible_arguments_are_refused() -> None:
     spec = make_spec(SYMMETRIC.scaled(0.01), 0)
 
     def changed(**values: object) -> ops.TwinSpec:

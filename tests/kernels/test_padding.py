@@ -1,4 +1,4 @@
-"""Blocks in memory of one shape: where everything lies. CUDA's copies run on the host."""
+"""The layout of blocks padded to one shape. CUDA copy kernels run on the host."""
 
 import ctypes
 
@@ -17,7 +17,7 @@ def int32(*values):
 
 
 def slow(indptr, indices, labels, room_indptr, room_indices, room_labels):
-    """The obvious way."""
+    """A plain implementation."""
     room_indptr[: indptr.numel()] = indptr
     room_indices[: indices.numel()] = indices
     rows = room_indptr.numel() - indptr.numel()
@@ -37,7 +37,7 @@ def test_two_layers_by_hand():
     own, labels = [torch.ones(8), torch.ones(1)], torch.full((3,), 9)
     pad_blocks(indptrs, indices, weights, torch.tensor([4]), there, ids, own, labels)
     assert there[0].tolist() == [0, 2, 3, 5, 7, 8]
-    assert there[1].tolist() == [0, 1, 1]  # no edge is left for the row behind
+    assert there[1].tolist() == [0, 1, 1]  # no edges remain for the next row
     assert ids[0].tolist() == [2, 3, 1, 9, 9, 9, 9, 9] and ids[1].tolist() == [1]
     assert own[0].tolist() == [3, 1, 2, 1, 1, 1, 1, 1] and own[1].tolist() == [7]
     assert labels.tolist() == [4, -1, -1]
@@ -61,7 +61,7 @@ def batches(draw):
 
 
 @given(batches())
-def test_it_is_what_the_obvious_way_writes(drawn):
+def test_padding_equals_the_plain_implementation(drawn):
     (indptr, indices, labels), room = drawn
     expected = [t.clone() for t in room]
     slow(indptr, indices, labels, *expected)
@@ -89,7 +89,7 @@ FITS = {
         ({"weights": [torch.ones(2)], "room_weights": [torch.ones(2)]}, "one for each edge"),
     ],
 )
-def test_what_does_not_fit_is_told(wrong, words):
+def test_blocks_that_do_not_fit_are_refused(wrong, words):
     pad_blocks(*FITS.values())
     with pytest.raises(UsageError, match=words):
         pad_blocks(*(FITS | wrong).values())
@@ -101,11 +101,11 @@ def copies():
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 17, 40])
-def test_cuda_s_copies_and_numbers_in_one_launch(copies, count):
-    """As many as there are, of any size and alignment; neighbours keep what they had."""
+def test_cuda_copies_and_constants_in_one_launch(copies, count):
+    """Any number of copies of any size and alignment; adjacent memory does not change."""
     draw = torch.Generator().manual_seed(count)
     sizes = torch.randint(0, 9000, (count,), generator=draw).tolist()
-    sizes[0] = 40_000  # more than a block copies
+    sizes[0] = 40_000  # more than one block copies
     target = torch.full((sum(sizes) + 2 * count + 1,), -7, dtype=torch.int32)
     expected, pieces, sources, at = target.clone(), [], [], 1
     for nth, size in enumerate(sizes):

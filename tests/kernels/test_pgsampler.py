@@ -1,4 +1,4 @@
-"""PGSampler's queue of tasks on threads: the hop-by-hop sampler's work, and nothing lost."""
+"""PGSampler's task queue on CPU threads: the same work as the hop-by-hop sampler, no lost task."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ GRAPH = (INDPTR, INDICES)
 OWN_PICKS = [pick for pick in PICKS if pick != "random_walk"]
 
 
-def face(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
-    """Arguments of ``sampler.hop_by_hop``; nothing may be lost whatever is sampled."""
+def sample_batch(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
+    """Takes the arguments of ``sampler.hop_by_hop`` and asserts that no task is lost."""
     assert frontier == "cumulative"
     batch, stats = pgsampler(*args, **how)
     assert_sound(batch, stats)
@@ -35,17 +35,17 @@ def face(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
 
 def assert_sound(batch: MiniBatch, stats: TaskStats) -> None:
     assert (stats.lost, stats.stale) == (0, 0)
-    # One task for each destination of each hop, and no other.
+    # Exactly one task for each destination of each hop.
     assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
     assert stats.capacity == (stats.enqueued + stats.parts, batch.sampled_edges)
 
 
 @pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
 @pytest.mark.parametrize("fetch_size", [1, 5, 32])
-def test_by_hand(pick: str, fetch_size: int) -> None:
+def test_batch_by_hand(pick: str, fetch_size: int) -> None:
     with threads(1):
         how = {"pick": pick, "fetch_size": fetch_size, "key": KEY, "batch": 0}
-        batch = face(*GRAPH, torch.tensor([2, 0]), [3, 6], **how, with_positions=True)
+        batch = sample_batch(*GRAPH, torch.tensor([2, 0]), [3, 6], **how, with_positions=True)
     inner, outer = batch.blocks
     # seeds 2 <- 2 4 4 and 0 <- 1 2 3
     assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
@@ -102,33 +102,33 @@ def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_any_number_of_threads(pick: str, dtype: torch.dtype) -> None:
-    ops_batches.check_threads(face, pick, "cumulative", dtype)
+def test_same_work_for_any_number_of_threads(pick: str, dtype: torch.dtype) -> None:
+    ops_batches.check_threads(sample_batch, pick, "cumulative", dtype)
 
 
-def test_threads_that_want_the_same_nodes() -> None:
-    ops_batches.check_contest(face)
+def test_nodes_inserted_by_several_threads_get_one_id() -> None:
+    ops_batches.check_contest(sample_batch)
 
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
-def test_long_rows(pick: str) -> None:
-    ops_batches.check_long_rows(face, pick)
+def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
+    ops_batches.check_long_rows(sample_batch, pick)
 
 
 def test_empty_and_isolated_seeds() -> None:
-    ops_batches.check_empty(face, "cumulative")
+    ops_batches.check_empty(sample_batch, "cumulative")
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
 def test_any_number_of_hops(hops: int) -> None:
-    # The bits of a vertex take 2, 4, 8, 16 or 32 of a word.
+    # The flags of a vertex take 2, 4, 8, 16 or 32 bits of a word.
     graph = csc([1, 2, 0, 3, 1, 1, 2] * 9, torch.int32, 3)
-    check_same(face, graph, torch.arange(0, 60, 7), [1 + hops % 2] * hops, **options(graph))
+    check_same(sample_batch, graph, torch.arange(0, 60, 7), [1 + hops % 2] * hops, **options(graph))
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-def test_loses_nothing_under_stress(degree: int) -> None:
-    # Few tasks for many workers: most of the time all wait for the one that samples.
+def test_no_task_is_lost_under_contention(degree: int) -> None:
+    # Few tasks for many workers: most of the time all but one wait.
     graph = csc([degree] * 500, torch.int32, degree)
     order = rng.permutation(500, KEY)
     with threads(4):
@@ -138,7 +138,7 @@ def test_loses_nothing_under_stress(degree: int) -> None:
             how = options(graph, "reservoir", batch=batch, with_positions=True)
             fanouts = [1, 1, 1, 1] if batch % 2 else [2, 3, 1]
             right = sampler.hop_by_hop(*graph, seeds, fanouts, **how)
-            got = face(*graph, seeds, fanouts, **how)
+            got = sample_batch(*graph, seeds, fanouts, **how)
             assert got.sampled_edges == right.sampled_edges
             for ours, theirs in zip(got.blocks, right.blocks, strict=True):
                 assert ours.positions is not None
@@ -146,12 +146,12 @@ def test_loses_nothing_under_stress(degree: int) -> None:
                 assert torch.equal(ours.positions.sort()[0], theirs.positions.sort()[0])
 
 
-def test_as_printed_loses_what_it_reads_too_early() -> None:
+def test_as_printed_loses_tasks_read_too_early() -> None:
     """One worker, so that the loss is the same each time.
 
     Slot 0 is (5, 0), which enqueues (0, 1) and (5, 1) in slots 1 and 2. The worker takes slots 1 to
     5 and finds the last three empty; then (0, 1) enqueues (1, 2), (2, 2), (3, 2) there, which
-    nobody takes again, and (0, 2), (5, 2) in slots 6 and 7, the first of the next five.
+    no worker reads again, and (0, 2), (5, 2) in slots 6 and 7, the first of the next five.
     """
     seeds = torch.tensor([5])
     how: dict[str, Any] = {"key": KEY, "batch": 0, "with_positions": True}
@@ -166,7 +166,7 @@ def test_as_printed_loses_what_it_reads_too_early() -> None:
     assert third.indptr.tolist() == [0, 1, 4, 4, 4, 4]
     assert third.indices.tolist() == [1, 2, 3, 4]
     with threads(1):
-        right = face(*GRAPH, seeds, [9, 9, 9], **how)
+        right = sample_batch(*GRAPH, seeds, [9, 9, 9], **how)
         alone, stats = pgsampler(
             *GRAPH, seeds, [9, 9, 9], variant="as_printed", fetch_size=1, unsafe=True, **how
         )
@@ -175,7 +175,7 @@ def test_as_printed_loses_what_it_reads_too_early() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_as_printed_counts_what_it_loses(n: int) -> None:
+def test_as_printed_counts_lost_tasks(n: int) -> None:
     graph = csc([1, 3, 0, 40, 2] * 100, torch.int64, 4)
     with threads(n):
         for number in range(50):
@@ -194,12 +194,12 @@ def test_as_printed_counts_what_it_loses(n: int) -> None:
             assert sum(drawn) <= stats.processed
 
 
-def test_as_printed_must_be_asked_for() -> None:
+def test_as_printed_must_be_selected_explicitly() -> None:
     with pytest.raises(UsageError, match=r"variant 'as_printed' loses tasks.* pass unsafe=True"):
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="as_printed")
 
 
-def test_what_it_does_not_support() -> None:
+def test_unsupported_arguments_are_refused() -> None:
     walks = pick_of("random_walk", GRAPH)
     with pytest.raises(UnsupportedError, match="pick 'random_walk' is not one of pgsampler's"):
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, pick=walks)
@@ -207,7 +207,7 @@ def test_what_it_does_not_support() -> None:
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="fusion")
 
 
-def test_a_worker_is_a_thread_whatever_worker_says() -> None:
+def test_worker_option_is_ignored_on_a_cpu() -> None:
     how = {"key": KEY, "batch": 0}
     one, other = (
         pgsampler(*GRAPH, torch.tensor([2, 0]), [3, 6], hubs="whole", worker=worker, **how)[0]
@@ -216,7 +216,7 @@ def test_a_worker_is_a_thread_whatever_worker_says() -> None:
     assert same_work(one, other) is None
 
 
-def test_a_row_is_one_workers_whatever_hubs_says() -> None:
+def test_hubs_option_is_ignored_on_a_cpu() -> None:
     indptr = torch.tensor([0, 20_000, 20_003])
     indices = (torch.arange(20_003, dtype=torch.int32) * 7) % 2
     with threads(2):
@@ -247,7 +247,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("changed, message", BAD_OPTIONS)
-def test_refuses_bad_options(changed: dict[str, Any], message: str) -> None:
+def test_bad_options_are_refused(changed: dict[str, Any], message: str) -> None:
     how = {"fanouts": [3, 2], "key": KEY, "batch": 0, **changed}
     with pytest.raises(UsageError, match=f"^{message}$"):
         pgsampler(*GRAPH, torch.tensor([5]), how.pop("fanouts"), **how)
@@ -257,15 +257,15 @@ def test_refuses_bad_options(changed: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "changed, error, message", [case for case in BAD if "frontier" not in case[0]]
 )
-def test_refuses_what_is_broken(
+def test_bad_arguments(
     changed: dict[str, Any], error: type[Exception], message: str, n: int
 ) -> None:
-    check_bad(face, changed, error, message, n)
+    check_bad(sample_batch, changed, error, message, n)
 
 
 @pytest.mark.parametrize("pick", ["reservoir", "floyd"])
-def test_real_graph(real_data: Path, pick: str) -> None:
+def test_same_work_on_a_real_graph(real_data: Path, pick: str) -> None:
     graph, order = real_graph(real_data)
     for n in (1, 2):
         with threads(n):
-            check_same(face, graph, order[:512], [15, 10, 5], **options(graph, pick))
+            check_same(sample_batch, graph, order[:512], [15, 10, 5], **options(graph, pick))

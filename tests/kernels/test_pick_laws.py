@@ -1,7 +1,7 @@
-"""The picks' laws by chi-square: subsets, single and pairwise inclusion, weights, walks.
+"""Chi-square tests of the picks: subsets, single and pairwise inclusion, weights, walks.
 
-The keys are fixed, so the tests are repeatable. Each states its power: the relative deviation that
-it would find with 99 % probability at a false alarm of one in a million.
+The keys are fixed, so the tests are repeatable. Each test states its power: the relative deviation
+that it detects with 99 % probability, at a false alarm rate of one in a million.
 """
 
 import itertools
@@ -21,12 +21,12 @@ N = 400_000
 
 
 def rows_of(degree: int) -> tuple[Tensor, Tensor]:
-    """N nodes of one degree."""
+    """A graph of N nodes with equal degree."""
     return torch.arange(N + 1) * degree, torch.zeros(N * degree, dtype=torch.int32)
 
 
 def picked(pick: str | PickSpec, degree: int, fanout: int) -> npt.NDArray[np.int64]:
-    """Positions drawn by N nodes of one degree, ``[N, fanout]``."""
+    """Positions drawn by N nodes of equal degree, ``[N, fanout]``."""
     indptr, indices = rows_of(degree)
     dst = torch.arange(N, dtype=torch.int32)
     spec = PickSpec.of(pick)
@@ -39,14 +39,14 @@ def picked(pick: str | PickSpec, degree: int, fanout: int) -> npt.NDArray[np.int
 
 
 def check_frequencies(
-    counts: npt.NDArray[np.int64], law: npt.NDArray[np.float64], found: float
+    counts: npt.NDArray[np.int64], law: npt.NDArray[np.float64], detected: float
 ) -> None:
-    """Chi-square of independent draws; deviations of ``found`` (root mean square) are seen."""
+    """Chi-square test of independent draws that detects a deviation of ``detected`` (RMS)."""
     assert counts[law == 0].sum() == 0
     counts, law = counts[law > 0], law[law > 0]
     free, draws = len(law) - 1, counts.sum()
     critical = stats.chi2.isf(ALARM, free)
-    assert stats.ncx2.sf(critical, free, draws * found**2) > 0.99
+    assert stats.ncx2.sf(critical, free, draws * detected**2) > 0.99
     assert ((counts - draws * law) ** 2 / (draws * law)).sum() < critical
 
 
@@ -57,7 +57,7 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
     return out
 
 
-# Rows so long that a thinned reservoir draws most of their items by cells of several octaves.
+# Rows so long that a thinned reservoir draws most of their items from cells of several octaves.
 @pytest.mark.parametrize(
     ("pick", "degree", "fanout"),
     [
@@ -65,7 +65,7 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
         *(("reservoir_thinned", *row) for row in [(16, 2), (37, 1), (110, 1)]),
     ],
 )
-def test_every_subset_is_as_likely(pick: str, degree: int, fanout: int) -> None:
+def test_every_subset_is_equally_likely(pick: str, degree: int, fanout: int) -> None:
     subsets = np.array(list(itertools.combinations(range(degree), fanout)))
     digits = degree ** np.arange(fanout)  # of a number that is a subset's own
     drawn = np.sort(picked(pick, degree, fanout), axis=1) @ digits
@@ -73,7 +73,7 @@ def test_every_subset_is_as_likely(pick: str, degree: int, fanout: int) -> None:
     assert observed.sum() == N
     free = len(subsets) - 1
     critical = stats.chi2.isf(ALARM, free)
-    # power: subsets off by 2 % (root mean square) would be found
+    # power: detects a deviation of subsets of 2 % (RMS)
     assert stats.ncx2.sf(critical, free, N * 0.02**2) > 0.99
     expected = N / len(subsets)
     assert ((observed - expected) ** 2 / expected).sum() < critical
@@ -94,41 +94,41 @@ def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
     # Inclusions of a row sum to fanout, which leaves degree - 1 directions of equal variance.
     variance = N * p * (1 - p) * degree / (degree - 1)
     critical = stats.chi2.isf(ALARM, degree - 1)
-    # power: probabilities off by 2 % would be found
+    # power: detects a deviation of probabilities of 2 %
     off = degree * (0.02 * N * p) ** 2 / variance
     assert stats.ncx2.sf(critical, degree - 1, off) > 0.99
     assert ((counts - N * p) ** 2).sum() / variance < critical
 
 
 @pytest.mark.parametrize(
-    ("pick", "degree", "fanout", "found"),
+    ("pick", "degree", "fanout", "detected"),
     [
         *((p, 17, 10, 0.05) for p in WITHOUT_REPLACEMENT),
         ("reservoir_thinned", 33, 8, 0.06),
     ],
 )
-def test_pairwise_inclusion(pick: str, degree: int, fanout: int, found: float) -> None:
+def test_pairwise_inclusion(pick: str, degree: int, fanout: int, detected: float) -> None:
     rows = included(picked(pick, degree, fanout), degree)
     together = (rows.T @ rows)[np.triu_indices(degree, 1)]  # counts stay exact in float32
     p = fanout * (fanout - 1) / (degree * (degree - 1))
     deviation = np.sqrt(N * p * (1 - p))
     limit = stats.norm.isf(ALARM / 2 / len(together))  # Bonferroni over the pairs
-    # power: one pair off by `found` would be found
-    assert stats.norm.sf(limit - found * N * p / deviation) > 0.99
+    # power: detects a deviation of `detected` in one pair
+    assert stats.norm.sf(limit - detected * N * p / deviation) > 0.99
     assert np.abs(together - N * p).max() / deviation < limit
 
 
 @pytest.mark.parametrize(("degree", "fanout"), [(7, 4), (3, 9), (40, 2)])
-def test_with_replacement_draws_every_entry_alike(degree: int, fanout: int) -> None:
+def test_with_replacement_draws_entries_with_equal_probability(degree: int, fanout: int) -> None:
     positions = picked("with_replacement", degree, fanout)
-    # power: entries off by 2 % would be found
+    # power: detects a deviation of entries of 2 %
     counts = np.bincount(positions.ravel(), minlength=degree)
     check_frequencies(counts, np.full(degree, 1 / degree), 0.02)
 
 
-def test_draws_with_replacement_do_not_know_of_one_another() -> None:
+def test_draws_with_replacement_are_independent() -> None:
     positions = picked("with_replacement", 7, 4)
-    # power: pairs of entries off by 3 % would be found
+    # power: detects a deviation of pairs of entries of 3 %
     for one, other in itertools.combinations(range(4), 2):
         pairs = np.bincount(7 * positions[:, one] + positions[:, other], minlength=49)
         check_frequencies(pairs, np.full(49, 1 / 49), 0.03)
@@ -144,24 +144,24 @@ def weighted(pick: str, fanout: int) -> npt.NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("pick", WEIGHTED)
-def test_entries_are_drawn_by_their_weights(pick: str) -> None:
-    # power: entries off by 1 % would be found; one of weight zero is never drawn
+def test_weighted_draws_follow_the_weights(pick: str) -> None:
+    # power: detects a deviation of entries of 1 %; weight zero is never drawn
     counts = np.bincount(weighted(pick, 4).ravel(), minlength=len(WEIGHTS))
     check_frequencies(counts, WEIGHTS / WEIGHTS.sum(), 0.01)
 
 
 @pytest.mark.parametrize("pick", WEIGHTED)
-def test_weighted_draws_do_not_know_of_one_another(pick: str) -> None:
+def test_weighted_draws_are_independent(pick: str) -> None:
     positions = weighted(pick, 3)
     law = np.outer(WEIGHTS, WEIGHTS).ravel() / WEIGHTS.sum() ** 2
-    # power: pairs of entries off by 2.5 % would be found
+    # power: detects a deviation of pairs of entries of 2.5 %
     for one, other in itertools.combinations(range(3), 2):
         pairs = len(WEIGHTS) * positions[:, one] + positions[:, other]
         check_frequencies(np.bincount(pairs, minlength=len(law)), law, 0.025)
 
 
 @pytest.mark.parametrize("restart", [0.0, 0.4])
-def test_walks_visit_nodes_as_the_chain_does(restart: float) -> None:
+def test_walk_visits_follow_the_markov_chain(restart: float) -> None:
     # Copies of 0 <- 1 2 3, 1 <- 0 2, 2 <- 3, 3 isolated; from 0, whose neighbours take the place of
     # node 3's. Steps of a walk depend on one another, so walks are identified by their last nodes.
     chain = np.array([[0, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 1], [0, 1, 1, 1]], dtype=float)
@@ -174,7 +174,7 @@ def test_walks_visit_nodes_as_the_chain_does(restart: float) -> None:
     at = home
     seen = np.zeros((N // 4, 4), dtype=np.int64)
     for length in (1, 2, 3, 4):
-        # Visits of a walk of this length less those of its beginning: the last step's node.
+        # Visits of a walk minus those of its shorter prefix: the node of the last step.
         out_indptr, nodes, _, visits = sampler.sample_hop(
             indptr,
             torch.from_numpy(indices),
@@ -192,5 +192,5 @@ def test_walks_visit_nodes_as_the_chain_does(restart: float) -> None:
         assert (np.sort(last, axis=1) == [0, 0, 0, 1]).all()
         seen = now
         at = (at if length == 1 else restart * home + (1 - restart) * at) @ chain
-        # power: nodes off by 3 % would be found
+        # power: detects a deviation of nodes of 3 %
         check_frequencies(last.sum(axis=0), at, 0.03)

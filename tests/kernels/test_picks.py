@@ -1,4 +1,4 @@
-"""Picks as values: how they are made, and what the operators refuse."""
+"""Pick specifications: construction, and arguments that the operators refuse."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def draw(spec: PickSpec, indptr: Tensor = INDPTR, indices: Tensor = INDICES) -> 
     )
 
 
-def test_a_pick_is_known_by_its_name() -> None:
+def test_pick_is_built_from_its_name() -> None:
     plain = PickSpec.of("floyd")
     assert plain == PickSpec("floyd")
     assert PickSpec.of(plain) is plain
@@ -28,13 +28,13 @@ def test_a_pick_is_known_by_its_name() -> None:
     assert not plain.gives_weights
 
 
-def test_random_walk_counts_its_restarts_in_32_bits() -> None:
+def test_random_walk_restart_probability_has_32_bits() -> None:
     spec = PickSpec.random_walk(4, 3, 0.25)
     assert spec.arguments() == ("random_walk", [], [4, 3, 1 << 30])
     assert spec.gives_weights
 
 
-def test_to_moves_the_tables() -> None:
+def test_to_moves_tables_to_a_device() -> None:
     spec = PickSpec.weighted("weighted_alias", INDPTR, WEIGHTS)
     moved = spec.to("meta")
     assert [t.device.type for t in moved.tables] == ["meta", "meta"]
@@ -43,7 +43,7 @@ def test_to_moves_the_tables() -> None:
 
 
 @pytest.mark.parametrize("name", PICKS)
-def test_the_operator_knows_every_name(name: str) -> None:
+def test_operator_accepts_every_pick_name(name: str) -> None:
     made = {
         "random_walk": PickSpec.random_walk(2, 2, 0.5),
         **{w: PickSpec.weighted(w, INDPTR, WEIGHTS) for w in WEIGHTED},
@@ -94,13 +94,13 @@ def test_bad_specs(spec: PickSpec, message: str) -> None:
 
 
 def test_tables_of_another_graph_are_refused() -> None:
-    # As many edges, all in one row: aliases lead out of the rows of this one.
+    # As many edges in one row: the aliases point outside the rows of this graph.
     spec = PickSpec.weighted("weighted_alias", torch.tensor([0, 14]), torch.arange(14.0))
     with pytest.raises(UsageError, match="weights holds the tables of another graph"):
         draw(spec)
 
 
-def test_walks_meet_a_broken_graph() -> None:
+def test_walks_on_a_broken_graph_are_refused() -> None:
     walks = PickSpec.random_walk(20, 5, 0.0)
     options: dict[str, Any] = {"pick": walks, "key": 1, "hop": 0, "batch": 0}
     dst = torch.tensor([5], dtype=torch.int32)  # 5 <- 0 <- 1 2 3

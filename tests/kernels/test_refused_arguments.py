@@ -45,7 +45,7 @@ def test_more_seeds_than_nodes_are_a_repeated_seed(
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("name", ["hop_by_hop", "gnnlab", "fused_map", "fastsample", "pgsampler"])
-def test_the_operators_find_it_as_well(ops: Any, name: str, count: int) -> None:
+def test_operators_refuse_repeated_seeds(ops: Any, name: str, count: int) -> None:
     own: dict[str, list[Any]] = {
         "hop_by_hop": ["fused"],
         "gnnlab": [torch.zeros(24, dtype=torch.int64), 1],
@@ -118,7 +118,7 @@ REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], str]] = [
 
 
 @pytest.mark.parametrize(("name", "args", "message"), REFUSED)
-def test_what_crashed_is_refused(
+def test_arguments_that_once_crashed_are_refused(
     ops: Any, name: str, args: Callable[[], tuple[Any, ...]], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message), native_errors():
@@ -133,12 +133,12 @@ def test_what_crashed_is_refused(
         ("rmat_graph", lambda: (1, 3, BIG, [1, 2, 3], torch.arange(8))),
     ],
 )
-def test_memory_that_no_machine_has(ops: Any, name: str, args: Callable[[], Any]) -> None:
+def test_excessive_memory_is_refused(ops: Any, name: str, args: Callable[[], Any]) -> None:
     with pytest.raises(HostMemoryError, match="not enough memory for"), native_errors():
         getattr(ops, name)(*args())
 
 
-def test_rows_without_columns_are_no_work(ops: Any) -> None:
+def test_rows_without_columns_need_no_work(ops: Any) -> None:
     x = torch.empty(1 << 40, 0)
     ops.bias_relu_(x, torch.empty(0))
     grad_x, grad_bias = ops.bias_relu_backward(x, x)
@@ -151,7 +151,7 @@ def test_rows_without_columns_are_no_work(ops: Any) -> None:
 
 
 def test_long_rows_and_a_fanout_above_all_edges() -> None:
-    """Fisher-Yates' scratch is for rows longer than the fanout: here none is."""
+    """Fisher-Yates needs scratch memory only for rows longer than the fanout; there are none."""
     sampler = gnnbench.build_sampler(
         "fastsample", (INDPTR, INDICES), fanouts=[2**31 - 1], pick="fisher_yates"
     )
@@ -175,20 +175,20 @@ SEEDS = torch.tensor([0])
         (lambda ops: ops.gather(torch.eye(2).to("meta"), SEEDS), "must be dense, with values"),
     ],
 )
-def test_what_torch_refuses_names_the_argument(
+def test_type_errors_of_torch_name_the_argument(
     ops: Any, call: Callable[[Any], Any], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words), native_errors():
         call(ops)
 
 
-def test_other_errors_stay_what_they_are() -> None:
+def test_other_errors_are_not_translated() -> None:
     with pytest.raises(RuntimeError, match="CUDA error"), native_errors():
         raise RuntimeError("CUDA error: an illegal memory access")
 
 
 @pytest.mark.parametrize("name", ["aggregate", "aggregate_scatter", "aggregate_spmm"])
-def test_complex_weights_do_not_lose_their_imaginary_part(name: str) -> None:
+def test_complex_weights_are_refused(name: str) -> None:
     aggregate = getattr(importlib.import_module(f"gnnbench.kernels.{name}"), name)
     block = Block(torch.tensor([0, 1]).int(), torch.tensor([1]).int(), torch.arange(2), 1)
     with pytest.raises(UsageError, match="edge_weight must be real numbers, it is complex64"):

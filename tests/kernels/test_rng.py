@@ -1,4 +1,4 @@
-"""The generator and the picks against published and pinned constants, op and reference alike."""
+"""The generator and the picks, in operator and reference, equal published and pinned constants."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -23,7 +23,7 @@ def signed(key: int) -> int:
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), reference.KNOWN_ANSWERS)
-def test_philox_gives_the_published_answers(
+def test_philox_equals_the_published_vectors(
     counter: tuple[int, ...], key: tuple[int, int], answer: tuple[int, ...]
 ) -> None:
     joined = key[0] | key[1] << 32
@@ -58,7 +58,7 @@ def test_draws_are_pinned(vertex: int) -> None:
         (torch.full((1, 4), -1), "counters must hold words of 32 bits"),
     ],
 )
-def test_philox_refuses(counters: torch.Tensor, message: str) -> None:
+def test_philox_refuses_bad_arguments(counters: torch.Tensor, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         sampler.philox(0, counters)
 
@@ -77,7 +77,7 @@ def test_keys_fit_a_signed_integer(seed: int, epoch: int, purpose: str) -> None:
     assert 0 <= rng.key(seed, epoch, purpose) < 1 << 63
 
 
-def test_keys_differ_in_every_part() -> None:
+def test_keys_depend_on_every_part() -> None:
     keys = {
         rng.key(s, e, p)
         for s in range(20)
@@ -93,7 +93,7 @@ def test_permutation_is_pinned() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 70_001])
-def test_permutation_is_one_and_equals_the_reference(n: int) -> None:
+def test_permutation_is_complete_and_equals_the_reference(n: int) -> None:
     key = rng.key(3, 1, "order")
     order = rng.permutation(n, key)
     assert order.dtype == torch.int64
@@ -112,8 +112,8 @@ def test_permutation_in_numpy_is_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("some", [0, 1, 7, 300, 1499, 1500, 2999, 3000, 5000])
 @pytest.mark.parametrize("in_numpy", [False, True])
-def test_the_first_of_a_permutation(some, in_numpy, monkeypatch) -> None:
-    """Whether the others are sorted or not, and in whatever pieces they are looked through."""
+def test_first_elements_of_a_permutation(some, in_numpy, monkeypatch) -> None:
+    """For full and partial sorts, and any chunk size."""
     whole = rng.permutation(3000, KEY)
     monkeypatch.setattr(rng, "_PIECE", 1 << 9)
     if in_numpy:
@@ -121,8 +121,8 @@ def test_the_first_of_a_permutation(some, in_numpy, monkeypatch) -> None:
     assert torch.equal(rng.permutation(3000, KEY, first=some), whole[:some])
 
 
-def test_the_first_are_right_where_too_few_keys_are_near(monkeypatch) -> None:
-    """Keys that no generator gives: all far, and all alike."""
+def test_first_elements_with_too_few_small_keys(monkeypatch) -> None:
+    """Artificial keys: all large, and all equal."""
     for value in (2**62, 5):
         monkeypatch.setattr(
             rng, "_sort_keys", lambda begin, end, *_, v=value: torch.full((end - begin,), v)

@@ -1,4 +1,4 @@
-"""The batch sampler: hand-made graphs, equality with the reference, bad arguments."""
+"""The batch sampler: small graphs by hand, and equality with the reference."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ def sample(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_every_neighbour_is_taken_in_stored_order(sample: Callable[..., Any], pick: str) -> None:
+def test_all_neighbours_keep_stored_order(sample: Callable[..., Any], pick: str) -> None:
     seeds = torch.tensor([2, 0])
     batch = sample(
         INDPTR,
@@ -172,7 +172,7 @@ def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
     assert outer.indices.tolist() == [1, 2]
     assert outer.weights.tolist() == [2.0, 2.0]
     assert outer.positions is None
-    # Of equals the smaller id is kept: 1 of 1 and 2, 2 of 2 and 3, 0 of 3 and 0.
+    # Ties keep the smaller id: 1 of 1 and 2, 2 of 2 and 3, 0 of 3 and 0.
     assert inner.src_nodes.tolist() == [0, 1, 2]
     assert inner.indptr.tolist() == [0, 1, 2, 3]
     assert inner.indices.tolist() == [1, 2, 0]
@@ -186,7 +186,7 @@ def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
 
 
 def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> None:
-    # One neighbour, drawn as often as the fanout says; an empty row draws nothing.
+    # One neighbour, drawn fanout times; an empty row draws nothing.
     batch = sample(
         INDPTR,
         INDICES,
@@ -207,7 +207,7 @@ def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> 
 @pytest.mark.parametrize("pick", PICKS)
 @settings(max_examples=12)
 @given(graph=graphs(), data=st.data())
-def test_op_equals_the_reference(
+def test_operator_equals_the_reference(
     pick: str, frontier: str, graph: tuple[Tensor, Tensor], data: st.DataObject
 ) -> None:
     indptr, indices = graph
@@ -234,7 +234,9 @@ def test_op_equals_the_reference(
 
 @pytest.mark.parametrize(("frontier", "dtype"), [("cumulative", torch.int32), ("new", torch.int64)])
 @pytest.mark.parametrize("pick", PICKS)
-def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtype) -> None:
+def test_results_are_identical_for_any_number_of_threads(
+    pick: str, frontier: str, dtype: torch.dtype
+) -> None:
     # Large enough for many chunks of rows and of keys.
     degrees = np.random.default_rng(0).integers(0, 40, 6000).tolist()
     indptr, indices = csc(degrees, dtype, 1)
@@ -256,8 +258,8 @@ def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtyp
 
 
 @pytest.mark.parametrize("pick", PICKS)
-def test_rows_beyond_one_window_of_draws(pick: str) -> None:
-    # Rows that need more draws than are computed together, between rows that do not.
+def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
+    # Rows that need more random numbers than one window, mixed with shorter rows.
     indptr, indices = csc([3, 9000, 0, 1500, 1300, 20, 5000], torch.int32, 2)
     for fanout in (10, 1023, 1025, 4000):
         args = (indptr, indices, torch.arange(7), [fanout, 3])
@@ -271,7 +273,7 @@ def test_rows_beyond_one_window_of_draws(pick: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
-    # Cells of up to 2^21 items, whose draws the reference takes from a table of its own.
+    # Cells of up to 2^21 items, for which the reference uses a separate table.
     indptr = torch.tensor([0, 1 << 22, (1 << 22) + 3_000_001])
     indices = (torch.arange(int(indptr[-1])) % 2).to(dtype)
     for batch in range(20):
@@ -310,7 +312,7 @@ def test_isolated_seeds_have_no_edges(sample: Callable[..., Any], pick: str) -> 
     assert batch.blocks[0].src_nodes.tolist() == [3]
 
 
-def test_hops_batches_and_keys_draw_anew() -> None:
+def test_hops_batches_and_keys_give_different_draws() -> None:
     indptr, indices = csc([50] * 40, torch.int32, 3)
     options: dict[str, Any] = {"pick": "floyd", "key": KEY, "hop": 0, "batch": 0}
 

@@ -18,7 +18,7 @@ FANOUTS = [15, 10, 5]
 
 @pytest.fixture(scope="module")
 def arxiv(real_data: Path) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """ogbn_arxiv made symmetric, and its training nodes."""
+    """The symmetric ogbn_arxiv graph, and its training nodes."""
     path = real_data / "ogbn_arxiv.npz"
     if not path.is_file():
         pytest.skip(f"{path} is not there")

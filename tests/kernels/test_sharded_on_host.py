@@ -74,7 +74,7 @@ def test_rows_of_all_shards(kernels: Any, ranks: int, row_bytes: int, blocks: in
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("ratio", [0, 1, 7, NODES])
 @pytest.mark.parametrize("keyed", [False, True])
-def test_rows_that_no_shard_has_are_read_from_the_host_or_left(
+def test_rows_outside_all_shards_come_from_the_host_or_stay_unset(
     kernels: Any, keyed: bool, ratio: int, depth: int
 ):
     table, ranks = table_of(24), 3
@@ -95,7 +95,7 @@ def test_rows_that_no_shard_has_are_read_from_the_host_or_left(
     assert torch.equal(keys, torch.where(known, NOWHERE, (ids << 32) | torch.arange(NODES)))
 
 
-def test_no_ids_and_rows_without_bytes(kernels: Any):
+def test_empty_ids_and_empty_rows(kernels: Any):
     table = table_of(16)
     assert read(kernels, [table], 0, None, None, torch.arange(0))[1] == [0, 0, 0]
     assert read(kernels, [table[:, :0]], 0, None, None, torch.arange(5))[1] == [5, 0, 0]

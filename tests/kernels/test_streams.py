@@ -1,4 +1,4 @@
-"""State that outlives a batch is waited for where the stream changes, and only there."""
+"""State kept across batches is synchronized only when the stream changes."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ class FakeStream:
         self._log.append(f"{self.handle} waits for {other.handle}")
 
 
-def test_waits_where_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synchronizes_when_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
     here = [FakeStream(0, log)]
     monkeypatch.setattr(
@@ -42,7 +42,7 @@ def test_waits_where_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -> None
     assert log[2:] == ["0 waits for 7", "used on 0"]
 
 
-def test_nothing_is_asked_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_needs_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: pytest.fail("queried"))
     state = torch.zeros(3)
     StreamOrder(state).enter(state)

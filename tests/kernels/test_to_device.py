@@ -1,4 +1,4 @@
-"""Tensors through a ring of buffers: no buffer is written while its copy is under way."""
+"""Copies through a ring of buffers: no buffer is written while its copy is in progress."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from gnnbench.kernels.to_device import send, to_device
 
 
 class Late:
-    """A copy that is done no sooner than somebody waits for it."""
+    """A copy that completes only when it is waited for."""
 
     waiting = 0
 
@@ -23,13 +23,13 @@ class Late:
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 23, 24, 25, 100])
 @pytest.mark.parametrize("buffers", [1, 3])
-def test_all_of_it_arrives_however_late(size, buffers):
+def test_late_copies_arrive_completely(size, buffers):
     here, there = torch.arange(size), torch.full((size,), -1)
     send(here, there, [torch.zeros(8, dtype=torch.int64) for _ in range(buffers)], Late)
     assert torch.equal(here, there) and Late.waiting == 0
 
 
-def test_on_a_cpu_it_is_the_tensor_itself(monkeypatch):
+def test_cpu_returns_the_same_tensor(monkeypatch):
     monkeypatch.setattr(module, "WORTH_IT", 0)
     tensor = torch.arange(5)
     assert to_device(tensor, torch.device("cpu")) is tensor

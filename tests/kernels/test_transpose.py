@@ -1,4 +1,4 @@
-"""A block's transpose: by hand, against the reference, kept by its block, refused where broken."""
+"""The transpose of a block: by hand, equal to the reference, cached by its block, bad blocks."""
 
 import hypothesis.strategies as st
 import pytest
@@ -13,7 +13,7 @@ from gnnbench.kernels.reference import aggregate as reference
 from gnnbench.kernels.transpose import edge_dst, transposed
 
 
-def test_by_hand():
+def test_transpose_by_hand():
     # destination 0 <- 2 3, 1 isolated, 2 <- 2 (itself) 0 0 (parallel)
     block = block_of([[2, 3], [], [2, 0, 0]], 5)
     back = transposed(block)
@@ -40,12 +40,12 @@ def test_equals_the_reference(num_dst, more, edges, seed, threads):
     assert tuple(t.tolist() for t in back) == reference.transpose(block)
 
 
-def test_it_is_made_once_and_a_copy_makes_its_own():
+def test_transpose_is_cached_per_block_and_not_copied():
     block = random_block(20, 40, 100, 1)
     assert block.transposed is None
     x = torch.randn(40, 4, requires_grad=True)
     out = aggregate(block, x, "sum")
-    assert block.transposed is None  # the forward has no need of it
+    assert block.transposed is None  # the forward pass does not need it
     out.sum().backward()
     kept = block.transposed
     assert kept is not None and transposed(block) is kept

@@ -1,4 +1,4 @@
-"""Integers of the weighted picks: by hand, equal to the reference, exact, and bad weights."""
+"""Integer tables of the weighted picks: by hand, equal to the reference, exact; bad weights."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -39,7 +39,7 @@ def test_tables_by_hand(dtype: torch.dtype) -> None:
     assert prefix.tolist() == [1 << 29, 1 << 29, 1 << 31, 1 << 32, 0, 0, 1 << 31]
 
 
-def test_a_weight_is_never_rounded_away() -> None:
+def test_small_weights_are_never_rounded_to_zero() -> None:
     indptr, weights = torch.tensor([0, 2]), torch.tensor([1e-300, 1.0], dtype=torch.float64)
     (prefix,) = PickSpec.weighted("weighted_prefix", indptr, weights).tables
     assert prefix.tolist() == [1, 1 + (1 << 31)]
@@ -47,7 +47,7 @@ def test_a_weight_is_never_rounded_away() -> None:
 
 @st.composite
 def weighted_graphs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
-    """Offsets and weights: equal ones, many zeros, and magnitudes far apart."""
+    """Offsets and weights: equal weights, many zeros, and very different magnitudes."""
     degrees = draw(st.lists(st.sampled_from([0, 1, 2, 3, 7, 40]), min_size=1, max_size=12))
     indptr = torch.tensor(np.concatenate([[0], np.cumsum(degrees)]))
     width = draw(st.sampled_from([32, 64]))
@@ -70,7 +70,7 @@ def test_tables_equal_the_reference(graph: tuple[Tensor, Tensor], n: int) -> Non
 
 @settings(max_examples=80)
 @given(graph=weighted_graphs())
-def test_alias_and_prefix_tables_tell_the_same_law(graph: tuple[Tensor, Tensor]) -> None:
+def test_alias_and_prefix_tables_have_the_same_distribution(graph: tuple[Tensor, Tensor]) -> None:
     indptr, weights = graph
     thresholds, aliases = map(unsigned, PickSpec.weighted("weighted_alias", *graph).tables)
     prefix = PickSpec.weighted("weighted_prefix", *graph).tables[0].tolist()
@@ -89,13 +89,13 @@ def test_alias_and_prefix_tables_tell_the_same_law(graph: tuple[Tensor, Tensor])
         for entry in range(degree):
             exact = Fraction(prefix[begin + entry] - before, prefix[end - 1])
             before = prefix[begin + entry]
-            # Every one of the row's buckets is cut at a multiple of 2^-32.
+            # Each bucket of the row is split at a multiple of 2^-32.
             assert abs(law[entry] - exact) <= Fraction(1, 1 << 32)
             if weights[begin + entry] == 0:
                 assert law[entry] == 0
 
 
-def test_threads_do_not_change_a_bit() -> None:
+def test_results_are_identical_for_any_number_of_threads() -> None:
     indptr, _ = csc(np.random.default_rng(1).integers(0, 60, 3000).tolist(), torch.int32, 0)
     weights = torch.rand(int(indptr[-1]), generator=torch.Generator().manual_seed(2))
     for name in WEIGHTED:
@@ -160,7 +160,7 @@ def test_bad_weights(changed: dict[str, Any], error: type[Exception], message: s
     assert "\n" not in str(caught.value)
 
 
-def test_the_first_bad_weight_is_told_whatever_the_threads() -> None:
+def test_first_bad_weight_is_reported_for_any_number_of_threads() -> None:
     indptr, weights = torch.tensor([0, 300_000]), torch.ones(300_000)
     weights[[250_000, 70_001, 140_000]] = -1
     for n in (1, 4):

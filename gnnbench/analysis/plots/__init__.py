@@ -59,11 +59,10 @@ def make(name: str, run: Run, pdf: bool = False) -> Figure | None:
     """A figure of a run, for a screen or for a column of a paper; None without data."""
     from importlib import import_module
 
-    from gnnbench.analysis.plots.page import COLUMN, SCREEN
+    from gnnbench.analysis.plots.page import COLUMN, SCREEN, fitted
 
     module = import_module(f"gnnbench.analysis.plots.{name}")
-    figure: Figure | None = module.figure(run, COLUMN if pdf else SCREEN)
-    return figure
+    return fitted(lambda page: module.figure(run, page), COLUMN if pdf else SCREEN)
 
 
 def save(figure: Figure, stem: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path]:

@@ -6,6 +6,7 @@ marked, and bars that do not fit the page are counted below their panel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,6 @@ from gnnbench.analysis.plots.page import (
 
 CUT = 4.0  # a bar longer than this multiple of the next one is cut off
 ROOM = 1.05  # panel width / longest bar or interval
-GAP = 0.1  # between the texts of two bars (inches)
 REST = 0.75  # height of a panel without its bars (inches): title, scale and its label
 NARROW = 4.0  # panels in a column of a paper (inches)
 HEIGHT = 0.66  # of a bar / distance of two bars
@@ -146,7 +146,7 @@ def _slot(page: Page, panel: Panel, width: float) -> float:
     lines = [text.count("\n") + 1 for text in _names(page, panel, width)]
     small = [text.count("\n") + 1 for text in _texts(panel, width)]
     points = max(max(lines, default=1) * page.names, max(small, default=1) * SMALL)
-    return GAP + LINE * POINT * points
+    return page.gap + LINE * POINT * points
 
 
 def _panel(
@@ -203,7 +203,7 @@ def scale_end(bars: Sequence[Bar]) -> float:
     longest = _longest([_length(bar) for bar in measured])
     # Only intervals of reliable rows extend the scale.
     reliable = [b for b in measured if b.is_reliable and _length(b) <= longest]
-    ends = [end for b in reliable for end in (b.high, b.level) if end is not None]
+    ends = [end for b in reliable for end in (b.high, b.level) if end and math.isfinite(end)]
     end = max(ends, default=longest) or 1.0
     return min(max(end, longest), REACH * longest or end)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.artist import Artist
@@ -58,6 +59,9 @@ def _times(setting: Setting) -> list[Bar]:
     drawn = []
     for name in (name for name in NAMES if setting.of(name)):
         whole = setting.time(name, "wall_s")
+        if not math.isfinite(whole.value):
+            drawn.append(Bar(name, (NAMES[name],), status="failed"))
+            continue
         parts = [
             (style.PHASE_COLOURS[phase], setting.time(name, column).value)
             for column, phase in PARTS
@@ -70,7 +74,7 @@ def _times(setting: Setting) -> list[Bar]:
                 is_reliable=not setting.noisy_share(),
             )
         )  # fmt: skip
-    return sorted(drawn, key=lambda bar: bar.value)
+    return sorted(drawn, key=lambda bar: (bool(bar.status), bar.value))
 
 
 def _sent(timed: Sequence[Setting]) -> Panel:

@@ -6,8 +6,8 @@ its page: panels and bars that do not fit are counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -30,8 +30,8 @@ SMALL, NORMAL = 7.0, 8.0  # sizes of texts (pt)
 LINE = 1.25  # height of a line / size of its font
 HINTING = 1.04  # largest width of a text as drawn / its width here
 HANDLE = 0.5  # of a legend entry, with the space around it (inches)
-HEAD, LEGEND = 1.0, 1.0  # largest parts of a screen's height that title and legend need (inches)
 GREY = "#555555"
+MOST_TRIES = 4  # to draw a figure that fits its page
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Page:
     least_panel: float
     title: float  # size of the title (pt)
     names: float  # of names and scales
+    gap: float  # between the texts of two bars
+    rest: float  # height of title and legend
 
     def panels(self, count: int, most: int = 3) -> tuple[Figure, list[Axes]]:
         """Panels in rows of at most ``most``. It does not use the global state of pyplot."""
@@ -76,7 +78,7 @@ class Page:
     @property
     def free_height(self) -> float:
         """Height for panels."""
-        return self.height - HEAD - LEGEND * (1.3 if self.columns == 1 else 1.0)
+        return self.height - self.rest
 
     def axis_texts(self, ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
         """Set the title and the labels of a panel, broken into lines where it is small."""
@@ -127,16 +129,44 @@ class Page:
         lines = [label.count("\n") + 1 for label in labels]
         longest = max(sum(column) for column in _columns(lines, columns))
         heighten(figure, longest * SMALL * 1.5 * POINT + 0.1)
-        if figure.get_figheight() > self.height:
-            figure.set_figheight(self.height)
 
 
 SCREEN = Page(
-    width=9.4, height=10.6, columns=3, panel=2.7, least_panel=1.7, title=11.0, names=NORMAL
+    width=9.4,
+    height=10.6,
+    columns=3,
+    panel=2.7,
+    least_panel=1.7,
+    title=11.0,
+    names=NORMAL,
+    gap=0.1,
+    rest=1.2,
 )
 COLUMN = Page(
-    width=3.35, height=9.0, columns=1, panel=1.75, least_panel=1.6, title=9.0, names=SMALL
+    width=3.35,
+    height=9.0,
+    columns=1,
+    panel=1.75,
+    least_panel=1.6,
+    title=9.0,
+    names=SMALL,
+    gap=0.1,
+    rest=1.5,
 )
+
+
+def fitted(draw: Callable[[Page], Figure | None], page: Page) -> Figure | None:
+    """Draw a figure again with fewer panels and bars while it is higher than its page."""
+    figure = draw(page)
+    for _ in range(MOST_TRIES):
+        if figure is None or figure.get_figheight() <= page.height:
+            return figure
+        excess = figure.get_figheight() - page.height
+        page = replace(page, rest=page.rest + excess)
+        figure = draw(page)
+    if figure is not None:
+        figure.set_figheight(min(figure.get_figheight(), page.height))
+    return figure
 
 
 def heighten(figure: Figure, inches: float) -> None:

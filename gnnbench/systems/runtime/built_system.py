@@ -33,6 +33,7 @@ class BuiltSystem(Protocol):
     schedule: Schedule
     trainer: ModelTrainer | None
     recorder: EpochRecorder
+    gate_law: str  # name of the sampler's law at the gate, "" before
 
     def setup(self, watch: BuildWatch) -> None:
         """Build the stages, each inside ``watch``."""

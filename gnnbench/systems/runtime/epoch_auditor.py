@@ -64,6 +64,7 @@ class EpochAuditor:
         last = system.recorder.take_last()
         reason = (
             lazy_fault
+            or self._law_fault(law.name)
             or check_seeds(seeds, self._train_nodes())
             or order_fault
             or check_batches(batches, own_seeds, law, system.job.cell.fanouts)
@@ -100,6 +101,13 @@ class EpochAuditor:
         if not all(map(is_plain, sizes)):
             return "the sizes of a batch must contain plain tensors and integers"
         return ""
+
+    def _law_fault(self, law: str) -> str:
+        """Check that the sampler states the law that it was checked by at the gate."""
+        gate_law = self._system.gate_law
+        if gate_law in ("", law):
+            return ""
+        return f"the sampler's law is '{law}' where it was '{gate_law}' at the gate"
 
     @cached_property
     def _verifier(self) -> Verifier:

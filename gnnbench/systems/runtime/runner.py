@@ -53,6 +53,7 @@ class SystemRunner(System):
         self.order = self.recipe.order.build(self.job)
         self.recorder = EpochRecorder()
         self.auditor = EpochAuditor(self)
+        self.gate_law = ""
         self.diagnostics = Diagnostics(self)
         self._copied = NO_BATCHES
 

@@ -8,11 +8,13 @@ about ``COPIED_ROWS`` feature rows. Whether it does is decided after the phases 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gnnbench.core.minibatch import Batch, Block, Sizes
 
@@ -51,6 +53,11 @@ class CheckedBatch:
 
         The first of these rows is drawn at random.
         """
+        with _without_modes():
+            return cls._copy_of(batch, rows, number)
+
+    @classmethod
+    def _copy_of(cls, batch: Batch, rows: Tensor | None, number: int) -> CheckedBatch:
         nodes, blocks = batch.input_nodes, batch.blocks
         tensors = [t for b in blocks for t in (b.indptr, b.indices, b.src_nodes)]
         seeds, copied_nodes, *copies = _copied([batch.seeds, nodes, *tensors])
@@ -64,6 +71,13 @@ class CheckedBatch:
             number, seeds, copied, copied_nodes, nodes[some].clone(), rows.detach()[some].clone(),
             rows.shape[0],
         )  # fmt: skip
+
+
+@contextmanager
+def _without_modes() -> Iterator[None]:
+    """Call no function or dispatch mode of torch: a stage's could compute rows as they are read."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
 def _copied(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -9,6 +9,7 @@ from compose import counted, make, run, timed
 
 from gnnbench.harness.training_check import find_excess, structural_fault
 from gnnbench.measure.timeline import Timeline
+from gnnbench.schema.samples import EpochSample
 from gnnbench.systems.runtime.epoch_audit import check_batch_order
 
 GREEDY = {"order": "greedy", "order.window": 3}
@@ -130,17 +131,19 @@ def test_training_in_another_order_is_within_tolerance(small_graph, one_thread):
         reports = [run(system, epoch) for epoch in range(4)]
         trainings.append(
             [
-                {"epoch": r.epoch, "loss": r.loss, "unique_nodes": r.unique_nodes,
-                 "param_moved": r.param_moved, "param_norm": r.param_norm}
+                EpochSample(
+                    epoch=r.epoch, loss=r.loss, unique_nodes=r.unique_nodes,
+                    param_moved=r.param_moved, param_norm=r.param_norm,
+                )
                 for r in reports
             ]
         )  # fmt: skip
     one, other = trainings
     assert find_excess([(one, other)], [], "identical", reordered=True) is None
-    still = [{**r, "param_moved": [0.0, *r["param_moved"][1:]]} for r in other]
+    still = [replace(r, param_moved=[0.0, *r.param_moved[1:]]) for r in other]
     excess = find_excess([(one, still)], [], "identical", reordered=True)
     assert excess is not None and "moved layer 1 by 0" in excess.text
-    fewer = [{**r, "unique_nodes": r["unique_nodes"] - 1} for r in other]
+    fewer = [replace(r, unique_nodes=r.unique_nodes - 1) for r in other]
     assert "nodes where the reference" in structural_fault(one, fewer, "identical")
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -108,10 +108,10 @@ class ForgedJournal:
 
         right = RunJournal.add_sample
 
-        def add_sample(journal, pair, cell, position, timing, report):
+        def add_sample(journal, cell, sample):
             if cell.system.startswith("outside"):
-                timing = {**timing, "busy": {k: v / 3 for k, v in timing["busy"].items()}}
-            return right(journal, pair, cell, position, timing, report)
+                sample = replace(sample, sample_time_s=sample.sample_time_s / 3)
+            right(journal, cell, sample)
 
         RunJournal.add_sample = add_sample
 

@@ -1,4 +1,4 @@
-"""The Python face on CUDA tensors: mini-batches, gradients, and the errors' types."""
+"""The Python functions on CUDA tensors: mini-batches, gradients, and error types."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def draw(csc: Csc, seeds: torch.Tensor, frontier: str, device: str) -> MiniBatch
 
 
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
-def test_mini_batches_are_equal(frontier):
+def test_mini_batches_equal_the_cpu(frontier):
     csc = skewed(2000, torch.int32, seed=8)
     seeds = torch.arange(0, 2000, 31, dtype=torch.int32)
     on_gpu, on_cpu = (draw(csc, seeds, frontier, device) for device in ("cuda", "cpu"))
@@ -62,7 +62,7 @@ def test_gradients_through_all_blocks(frontier, mode):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
-def test_errors_have_their_types():
+def test_errors_have_the_documented_types():
     csc = skewed(50, torch.int32, seed=0)
     with pytest.raises(UsageError, match="seeds holds an id outside the graph"):
         draw(csc, torch.tensor([50], dtype=torch.int32), "new", "cuda")
