@@ -1,11 +1,14 @@
 """Verification epochs and separately timed phases on a GPU."""
 
+from dataclasses import replace
+
 import pytest
 from compose import make, run, timed
 
 from gnnbench.core.cell import PHASES
 from gnnbench.harness.probing import probe_fault
 from gnnbench.measure.timeline import Timeline
+from gnnbench.schema.samples import EpochSample
 
 pytestmark = pytest.mark.gpu
 
@@ -29,8 +32,8 @@ def test_separate_phases_take_no_longer_than_reported(small_graph, until):
     for epoch in range(4):
         sweep, report = timed(system, epoch), system.audit(epoch)
         times = {f"{phase}_time_s": sweep.busy.get(phase) for phase in PHASES}
-        row = {"wall_s": sweep.wall, "idle_s": sweep.idle, "batches": report.batches}
-        samples.append(row | times)
+        row = EpochSample(wall_s=sweep.wall, idle_s=sweep.idle, batches=report.batches)
+        samples.append(replace(row, **times))
     alone, reason = system.probe([11, 12, 13])
     assert reason == ""
     assert all(0 < seconds < 1 for times in alone.values() for seconds in times)

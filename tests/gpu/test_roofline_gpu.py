@@ -1,5 +1,6 @@
 """Rooflines on a GPU: each ceiling and kernel runs correctly; kernels are compared with peaks."""
 
+import gc
 import shutil
 
 import pytest
@@ -48,9 +49,11 @@ def test_kernels_are_correct_and_have_a_ceiling(graph, sampler, model):
 
 
 def test_memory_of_ceilings_does_not_count_for_the_peak(graph):
+    gc.collect()
+    others = torch.cuda.memory_allocated()
     made = make(graph, settings={"features": "gpu"}, device="cuda")
     made.diagnostics.roofline(5)
-    assert torch.cuda.max_memory_allocated() < 1 << 29
+    assert torch.cuda.max_memory_allocated() < others + (1 << 29)
 
 
 def test_host_reads_have_no_point_in_the_roofline(graph):

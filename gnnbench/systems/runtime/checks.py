@@ -46,7 +46,7 @@ def check(system: BuiltSystem) -> CheckReport:
     if not job.cell.gathers:
         report.pick, report.frontier = sampler.pick, sampler.frontier
         report.law = sampler.law.name
-    system.gate_law = sampler.law.name
+    system.gate_law = system.gate_law or sampler.law.name
     all_seeds = gate.gate_seeds(system.order.batches(0))
     report.details["order_window"] = system.order.window
     report.details["batches_an_update"] = plan_of(system.recipe.schedule).batches_per_update
@@ -196,7 +196,7 @@ def _step_error(system: BuiltSystem, batch: Batch) -> float:
 def check_first_batch(system: BuiltSystem) -> tuple[str, str]:
     """Check the gate's first seeds; returns the digest of their edges, and what is wrong or ""."""
     sampler = system.stages.sampler
-    system.gate_law = sampler.law.name
+    system.gate_law = system.gate_law or sampler.law.name
     try:
         seeds = gate.gate_seeds(system.order.batches(0))[0][:RECHECK_SEEDS]
         return sampler.digest([_sample_and_check(system, seeds, 0)]), ""
