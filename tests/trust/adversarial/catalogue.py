@@ -181,7 +181,12 @@ ON_GPU = [
     Attack("gpu_attacks:FLOAT16", "compute", passes="as BFLOAT16", always=False),
     Attack("gpu_attacks:NO_WAIT", passes=IN_PROCESS, always=False),
     Attack("gpu_attacks:SHORT_EVENTS", passes=IN_PROCESS, always=False),
-    Attack("gpu_attacks:OTHER_STREAM", "memory_io", FEATURES),
+    Attack(
+        "gpu_attacks:OTHER_STREAM",
+        "memory_io",
+        always=False,
+        passes="phases are measured on the current stream, and rows arrive before they are read",
+    ),
     Attack("gpu_attacks:LATE_LAUNCH", "memory_io", FEATURES),
     Attack("gpu_attacks:STALE_ROWS", "memory_io", FEATURES),
     Attack(
