@@ -22,7 +22,7 @@ FAULTS = {
     "3,2": "1 9 stopped",
     "4,2": "1 9 grows",
     # Rank 0 is the worker itself; the fault is after the gate.
-    "5,2": "0 12 sleeps",
+    "5,2": "0 22 sleeps",
 }
 DEFINITION = """
 schema_version = 2

@@ -44,7 +44,7 @@ INCORRECT = {
     "less-batches": "ran 2 batches where it has 4",
     "stale-features": "when every batch was checked: batch 1: gathered feature rows differ",
     "stale-few": "when every batch was checked: batch 1: gathered feature rows differ",
-    "cached-batches": "when every batch was checked it drew other edges than the reference",
+    "cached-batches": "its picks are not 'without-replacement'",
     "less-seeds": "ran [0-9]+ seeds where it has [0-9]+",
     "half-epoch": "ran 2 batches where it has 4",
     "untrained": "whatever the epoch",

@@ -60,7 +60,9 @@ ORDER = [
         reference="plain",
     ),
     Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes"),
-    Attack("order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where that takes"),
+    Attack(
+        "order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where that takes", long=True
+    ),
 ]  # fmt: skip
 OTHER_WORKER = [
     Attack("other_worker:STOPS", "sample", "was stopped by a signal"),
