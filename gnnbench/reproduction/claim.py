@@ -129,6 +129,12 @@ class ClaimPoint(PointFields):
         return low, high if self.most is None else self.most
 
 
+class Point(PointFields):
+    """A point of a claim. ``improved``: fields that differ in its improved variant."""
+
+    improved: PointFields = PointFields()
+
+
 class Claim(ClaimPoint):
     """A statement of a paper.
 
@@ -147,6 +153,8 @@ class Claim(ClaimPoint):
     ``runs``     ``EXPERIMENT PROFILE`` of the runs that measure it
     ``cause``    ``rates``: a refuted claim is reported with this machine's link and memory rates
     ``points``   fields of each number, for a claim of several
+    ``improved`` fields that differ where the same idea is implemented as well as this suite can;
+                 they count where the published variant is refuted. Those of a point come on top
     ``cells``    number of cells of the paper's grid, for a claim about all of them
     ``verdict``  ``not checkable here`` or ``ill-posed``, with the reason in ``because``
     ``lacks``    what has to be built to measure it
@@ -164,7 +172,8 @@ class Claim(ClaimPoint):
     device: Literal["", "cpu", "cuda"] = ""
     runs: list[Annotated[str, Field(pattern=r"^\S+ \S+$")]] = []
     cause: Literal["", "rates"] = ""
-    points: list[PointFields] = []
+    points: list[Point] = []
+    improved: PointFields | None = None
     cells: Annotated[int, Field(ge=0)] = 0
     gpus: Annotated[int, Field(ge=1)] = 1
     verdict: Literal["", "not checkable here", "ill-posed"] = ""
@@ -181,7 +190,11 @@ class Claim(ClaimPoint):
         needs_run = self.measure and self.measure not in {*FORMULAS, *MULTI_MACHINE_MEASURES}
         if needs_run and not self.runs:
             raise ValueError("a measured claim needs 'runs', the runs that measure it")
-        for point in self.claim_points() if self.measure else ():
+        variant = self.improved_variant()
+        if variant is not None and not self.measure:
+            raise ValueError("'improved' requires 'measure'")
+        points = [*self.claim_points(), *(variant.claim_points() if variant else ())]
+        for point in points if self.measure else ():
             if not any(map(math.isfinite, point.expected(self.kind))):
                 raise ValueError("the expected value is missing; give 'number', 'least' or 'most'")
         return self
@@ -220,11 +233,26 @@ class Claim(ClaimPoint):
         """All points, completed by the fields that they have in common."""
         shared = self.model_dump(exclude_unset=True, include=_POINT_FIELDS)
         result = []
-        for point in self.points or [PointFields.model_validate({})]:
-            own = point.model_dump(exclude_unset=True)
+        for point in self.points or [Point()]:
+            own = point.model_dump(exclude_unset=True, include=_POINT_FIELDS)
             rows = {**self.rows, **point.rows}
             result.append(ClaimPoint.model_validate({**shared, **own, "rows": rows}))
         return result
+
+    def improved_variant(self) -> Claim | None:
+        """The claim about the improved variant, None if it has none."""
+        if self.improved is None and not any(p.improved.model_fields_set for p in self.points):
+            return None
+        points = []
+        for point in self.points or [Point()]:
+            layers = [
+                layer.model_dump(exclude_unset=True, include=_POINT_FIELDS)
+                for layer in (point, self.improved or PointFields(), point.improved)
+            ]
+            rows = {key: value for layer in layers for key, value in layer.get("rows", {}).items()}
+            fields = {key: value for layer in layers for key, value in layer.items()}
+            points.append(Point.model_validate({**fields, "rows": rows}))
+        return self.model_copy(update={"points": points, "improved": None})
 
 
 _POINT_FIELDS = set(PointFields.model_fields)

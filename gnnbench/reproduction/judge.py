@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from gnnbench.reproduction.causes import rates_here
 from gnnbench.reproduction.claim import Claim
+from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.combine import combined_verdict, decided_by_one, weaken_for_twins
 from gnnbench.reproduction.coverage import Coverage, coverage, overlap_note
 from gnnbench.reproduction.evidence import RunEvidence
 from gnnbench.reproduction.findings import Finding, computed_findings, measured_findings
 from gnnbench.reproduction.formulas import FORMULAS
 from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.text import measured
 from gnnbench.reproduction.verdict import (
     HOLDS,
+    IMPROVED,
     NOT_CHECKABLE,
     NOT_MEASURED,
     REFUTED,
@@ -23,26 +26,40 @@ from gnnbench.reproduction.verdict import (
 )
 
 
-@dataclass(frozen=True)
-class ClaimVerdict:
-    """A claim's verdict, the reason, and the numbers that it rests on."""
-
-    claim: Claim
-    verdict: str
-    reason: str
-    findings: list[Finding] = field(default_factory=list)
-
-
 def judge(claims: Iterable[Claim], runs: Sequence[RunEvidence]) -> list[ClaimVerdict]:
     """Judge claims by runs, ordered from the oldest.
 
     Ratios of times of a cell that was measured twice on a machine are pooled; of its other numbers
-    the later ones count.
+    the later ones count. The published variant of a claim decides, unless it is refuted and the
+    claim has an improved one.
     """
     return [_judge(claim, runs) for claim in claims]
 
 
 def _judge(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
+    published = _judge_variant(claim, runs)
+    variant = claim.improved_variant()
+    if published.verdict != REFUTED or variant is None:
+        return published
+    return _judge_both(published, _judge_variant(variant, runs))
+
+
+def _judge_both(published: ClaimVerdict, improved: ClaimVerdict) -> ClaimVerdict:
+    """The verdict on a claim whose published variant is refuted, by its improved variant."""
+    number = measured(published)
+    if improved.verdict in (HOLDS, SHAPE, REFUTED):
+        verdict = REFUTED if improved.verdict == REFUTED else IMPROVED
+        both = f"published variant {number}, improved variant {measured(improved)}"
+        reason = _join(both, published.reason)
+    else:
+        verdict = UNCLEAR
+        state = "unclear" if improved.findings else "not measured"
+        reason = f"the published variant fails ({number}); the improved one is {state}"
+        reason = ": ".join(filter(None, (reason, improved.reason)))
+    return replace(published, verdict=verdict, reason=reason, improved=improved.findings)
+
+
+def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
     if claim.verdict:
         return ClaimVerdict(claim, claim.verdict, claim.because)
     if claim.lacks:

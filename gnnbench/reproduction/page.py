@@ -15,8 +15,8 @@ from markupsafe import Markup
 from gnnbench.core import text as safe
 from gnnbench.core.errors import UsageError
 from gnnbench.core.files import ensure_folder, write_text
+from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.interval_drawing import slug
-from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.page_view import (
     Sources,
     paper_views,

@@ -7,18 +7,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup
 
 from gnnbench.analysis.report import command, machine, revision
 from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint, papers
+from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.evidence import RunEvidence, graph_of
 from gnnbench.reproduction.findings import Finding
 from gnnbench.reproduction.interval import ON_A_BOUND, OTHER_SIZE, OUTSIDE
 from gnnbench.reproduction.interval_drawing import Scale, scale_of, slug, svg
-from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.text import (
     allowed,
     count,
@@ -161,7 +161,7 @@ class Sources:
     """The runs that verdicts rest on and their machines, numbered from 1 in order of the claims."""
 
     def __init__(self, verdicts: Sequence[ClaimVerdict]) -> None:
-        evidences = [f.evidence for j in verdicts for f in j.findings if f.evidence is not None]
+        evidences = [f.evidence for j in verdicts for f in j.numbers if f.evidence is not None]
         by_path = {evidence.run.path: evidence for evidence in evidences}
         self.runs: list[RunEvidence] = list(by_path.values())
         self.machines: list[str] = list(dict.fromkeys(machine(e.run.record) for e in self.runs))
@@ -227,7 +227,7 @@ def _run_view(
         revision(record),
         f"{day[:4]}-{day[4:6]}-{day[6:]}" if len(day) == 8 else "",
         relative,
-        sum(any(f.evidence is evidence for f in j.findings) for j in verdicts),
+        sum(any(f.evidence is evidence for f in j.numbers) for j in verdicts),
         [_figure_view(p) for p in sorted((path / "figures").glob("*.svg"))],
     )
 
@@ -245,7 +245,7 @@ def _figure_view(path: Path) -> FigureView:
 
 def _claim_view(judged: ClaimVerdict, sources: Sources) -> ClaimView:
     claim = judged.claim
-    evidences = [f.evidence for f in judged.findings if f.evidence is not None]
+    evidences = [f.evidence for f in judged.numbers if f.evidence is not None]
     return ClaimView(
         claim.id, claim.says, judged.verdict, judged.reason, printed(claim), measured(judged),
         claim.note, sorted({sources.machine_number(e) for e in evidences}),
@@ -259,14 +259,17 @@ def _evidence(judged: ClaimVerdict, sources: Sources) -> Evidence:
     if not judged.findings:
         return Evidence([], None)
     points = claim.claim_points()
-    paper = [_printed_number(claim, points[f.point_index], f) for f in judged.findings]
-    scale = scale_of(judged.findings, [bounds for _, bounds in paper if bounds is not None])
+    findings = judged.numbers
+    paper = [_printed_number(claim, points[f.point_index], f) for f in findings]
+    scale = scale_of(findings, [bounds for _, bounds in paper if bounds is not None])
     rows = [
         _row(claim, finding, *printed_number, scale, sources)
-        for finding, printed_number in zip(judged.findings, paper, strict=True)
+        for finding, printed_number in zip(findings, paper, strict=True)
     ]
+    for row in range(len(judged.findings), len(findings)):
+        rows[row] = replace(rows[row], label=f"improved: {rows[row].label}")
     for index, point in enumerate(points):
-        own = [f for f in judged.findings if f.point_index == index]
+        own = [f for f in findings if f.point_index == index]
         rows += [
             EvidenceRow(key, number(value, claim.unit), MISSING, Markup(), "", "", "")
             for key, value in point.values.items()

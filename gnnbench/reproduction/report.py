@@ -14,15 +14,16 @@ from gnnbench.core import text as safe
 from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.core.text import Code
 from gnnbench.reproduction.claim import choose, papers
+from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.evidence import open_runs
-from gnnbench.reproduction.judge import ClaimVerdict, judge
+from gnnbench.reproduction.judge import judge
 from gnnbench.reproduction.text import count, measured, printed
-from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, VERDICTS
+from gnnbench.reproduction.verdict import HOLDS, IMPROVED, REFUTED, SHAPE, VERDICTS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "verdicts.md"
 PAGES = Path("docs") / "verdicts"
-DECIDED = (HOLDS, SHAPE, REFUTED)
+DECIDED = (HOLDS, SHAPE, IMPROVED, REFUTED)
 HEAD = """\
 # Verdicts
 
@@ -50,7 +51,10 @@ def documents(root: Path) -> dict[Path, str]:
 
 def _overview(verdicts: Sequence[ClaimVerdict], by_paper: dict[str, list[ClaimVerdict]]) -> str:
     lines = [HEAD, f"{count(verdicts)}.", ""]
-    lines += ["| paper | claims | " + " | ".join(VERDICTS) + " |", "| --- |" + " ---: |" * 8]
+    lines += [
+        "| paper | claims | " + " | ".join(VERDICTS) + " |",
+        "| --- |" + " ---: |" * (len(VERDICTS) + 1),
+    ]
     for name, own in by_paper.items():
         by = Counter(j.verdict for j in own)
         counts = " | ".join(str(by[verdict] or "") for verdict in VERDICTS)

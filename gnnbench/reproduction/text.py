@@ -13,8 +13,8 @@ from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core import text as safe
 from gnnbench.core.units import gigabytes, plural
 from gnnbench.reproduction.claim import Claim, ClaimPoint
+from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.findings import Finding
-from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.verdict import VERDICTS
 
 
@@ -43,6 +43,7 @@ class NumberFields(TypedDict):
     expected_high: float | None
     finding: str
     finding_reason: str
+    variant: str
 
 
 class ClaimObject(ClaimFields):
@@ -85,7 +86,10 @@ def expected(claim: Claim, point: ClaimPoint) -> str:
 
 
 def measured(judged: ClaimVerdict) -> str:
-    """The measured number with its interval, or the range of several numbers."""
+    """The measured number with its interval, or the range of several numbers.
+
+    Those of the published variant: the reason has the improved one's.
+    """
     known = [f.estimate for f in judged.findings if not math.isnan(f.estimate.value)]
     unit = judged.claim.unit
     if not known:
@@ -153,9 +157,7 @@ def _plural_verb(verdict: str, count: int) -> str:
 
 def to_json(verdicts: Sequence[ClaimVerdict]) -> list[ClaimObject]:
     """One object for each claim, with its verdict and numbers."""
-    return [
-        {**_claim_fields(j), "numbers": list(map(_number_fields, j.findings))} for j in verdicts
-    ]
+    return [{**_claim_fields(j), "numbers": _number_fields(j)} for j in verdicts]
 
 
 def to_csv(verdicts: Sequence[ClaimVerdict]) -> str:
@@ -164,7 +166,7 @@ def to_csv(verdicts: Sequence[ClaimVerdict]) -> str:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for judged in verdicts:
-        numbers: list[Mapping[str, object]] = [*map(_number_fields, judged.findings)]
+        numbers: list[Mapping[str, object]] = [*_number_fields(judged)]
         for fields in numbers or [{}]:
             row = {**_claim_fields(judged), **fields}
             writer.writerow({key: safe.csv_cell(value) for key, value in row.items()})
@@ -179,7 +181,14 @@ def _claim_fields(judged: ClaimVerdict) -> ClaimFields:
     }  # fmt: skip
 
 
-def _number_fields(finding: Finding) -> NumberFields:
+def _number_fields(judged: ClaimVerdict) -> list[NumberFields]:
+    return [
+        *(_fields_of(finding, "published") for finding in judged.findings),
+        *(_fields_of(finding, "improved") for finding in judged.improved),
+    ]
+
+
+def _fields_of(finding: Finding, variant: str) -> NumberFields:
     known, (low, high) = finding.estimate, finding.expected
     return {
         "what": finding.label,
@@ -187,7 +196,7 @@ def _number_fields(finding: Finding) -> NumberFields:
         "run": str(finding.evidence.run.path) if finding.evidence else "",
         "value": _finite(known.value), "low": _finite(known.low), "high": _finite(known.high),
         "n": known.n, "expected_low": _finite(low), "expected_high": _finite(high),
-        "finding": finding.verdict, "finding_reason": finding.reason,
+        "finding": finding.verdict, "finding_reason": finding.reason, "variant": variant,
     }  # fmt: skip
 
 

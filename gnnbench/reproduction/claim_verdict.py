@@ -1,0 +1,28 @@
+"""The verdict on a claim, with the numbers that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gnnbench.reproduction.claim import Claim
+from gnnbench.reproduction.findings import Finding
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """A claim's verdict, the reason, and the numbers that it rests on.
+
+    ``improved`` has the numbers of the improved variant, where the published one is refuted.
+    """
+
+    claim: Claim
+    verdict: str
+    reason: str
+    findings: Sequence[Finding] = ()
+    improved: Sequence[Finding] = ()
+
+    @property
+    def numbers(self) -> list[Finding]:
+        """The numbers of the published variant, then those of the improved one."""
+        return [*self.findings, *self.improved]
