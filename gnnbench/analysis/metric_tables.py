@@ -11,7 +11,7 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.table_layout import TextTable, nonempty
 from gnnbench.core import counters
 from gnnbench.core.cell import PHASES
-from gnnbench.core.counters import Measure
+from gnnbench.core.counters import Metric
 from gnnbench.core.units import Time, significant, time, times
 from gnnbench.schema import CellRow, MetricRow
 
@@ -54,15 +54,15 @@ def axis_texts(row: CellRow, named: Labels) -> dict[str, str | Time]:
     return {AXIS_HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
 
 
-def _time(stage: str, measure: Measure) -> Text:
+def _time(stage: str, measure: Metric) -> Text:
     return lambda row, known: time(known.value(row["id"], stage, measure))
 
 
-def _ratio(stage: str, measure: Measure) -> Text:
+def _ratio(stage: str, measure: Metric) -> Text:
     return lambda row, known: times(known.value(row["id"], stage, measure))
 
 
-def _digits(stage: str, measure: Measure) -> Text:
+def _digits(stage: str, measure: Metric) -> Text:
     return lambda row, known: significant(known.value(row["id"], stage, measure), 4)
 
 
@@ -83,7 +83,7 @@ def _rounds(row: CellRow, known: Metrics) -> str:
     return significant(sum(counts) / row["batches"])
 
 
-def _sent(stage: str, measure: Measure) -> Text:
+def _sent(stage: str, measure: Metric) -> Text:
     """Megabytes of an epoch, sum over all ranks."""
 
     def text(row: CellRow, known: Metrics) -> str:

@@ -61,8 +61,8 @@ def notes(results: Sequence[Result]) -> list[str]:
     if others:
         where = f"{'rows' if len(others) > 1 else 'row'} {' and '.join(others)}"
         sentences.append(
-            f"In {where} the two sides sample by the same law with different random numbers; in"
-            " other rows they sample identical edges."
+            f"In {where} (from the top) both systems sample from the same distribution with"
+            " different random numbers; in other rows they sample identical edges."
         )
     return sentences
 

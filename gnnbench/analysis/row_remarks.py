@@ -92,7 +92,7 @@ def _missing_verdicts(rows: Sequence[CellRow], named: Labels) -> list[str]:
         if row.get("verdict") == "unclear" and row.get("pairs_needed"):
             lines.append(
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would decide"
-                f" (-o pairs=[3,{row['pairs_needed']}] and a larger -o time_budget_s)"
+                f" (a new run with -o pairs=[3,{row['pairs_needed']}] and a larger time_budget_s)"
             )
     return lines
 

@@ -19,7 +19,7 @@ from gnnbench.core.counters import (
     MATCH_DEGREE,
     MEMORY_BYTES,
     WINDOW_BYTES,
-    Measure,
+    Metric,
 )
 from gnnbench.core.units import (
     Time,
@@ -64,7 +64,7 @@ def _device_ms(row: CellRow, known: Metrics) -> str:
     return milliseconds(per_batch({**row, "device_time": device_time}, "device_time"))
 
 
-def _percent(stage: str, measure: Measure) -> Text:
+def _percent(stage: str, measure: Metric) -> Text:
     return lambda row, known: percent(known.value(row["id"], stage, measure))
 
 
@@ -82,7 +82,7 @@ def _rate(row: CellRow, known: Metrics) -> str:
     return gigabytes(rate) if ROWS["of copy"](row, known) else ""
 
 
-def _accuracy_metric(row: CellRow, known: Metrics, measure: Measure) -> MetricRow | None:
+def _accuracy_metric(row: CellRow, known: Metrics, measure: Metric) -> MetricRow | None:
     """The metric of the target accuracy; a run has one."""
     return next((r for r in known.of(row["id"]) if r["name"] == measure.name), None)
 

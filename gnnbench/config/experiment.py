@@ -123,14 +123,14 @@ class MeasureLimits(Strict):
 
     @field_validator("pairs", mode="before")
     @classmethod
-    def _looks(cls, pairs: object) -> object:
+    def _pairs_as_list(cls, pairs: object) -> object:
         """Read a single number as a list of one."""
         return [pairs] if isinstance(pairs, int) else pairs
 
     @model_validator(mode="after")
     def _ordered(self) -> MeasureLimits:
         if sorted(set(self.pairs)) != self.pairs:
-            raise ValueError("pairs must ascend: after how many pairs a ratio is looked at")
+            raise ValueError("pairs must ascend: the ratio is analysed after each of them")
         if self.rounds % 2:
             raise ValueError("rounds must be even, so that each side begins as often; or 0")
         return self

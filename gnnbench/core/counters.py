@@ -30,7 +30,7 @@ WHERE = {
 
 
 @dataclass(frozen=True)
-class Measure:
+class Metric:
     """A declared metric; ``unit`` is ``B``, ``s``, ``1``, ... or ``""`` for a count."""
 
     name: str
@@ -38,16 +38,16 @@ class Measure:
     description: str
 
 
-MEASURES: dict[str, Measure] = {}
+METRICS: dict[str, Metric] = {}
 
 
-def measure(name: str, unit: str, description: str) -> Measure:
+def declare(name: str, unit: str, description: str) -> Metric:
     """Declare a metric; an equal declaration returns the first one.
 
     Raises ``ValueError`` where the name has another declaration.
     """
-    declared = Measure(name, unit, description)
-    existing = MEASURES.setdefault(name, declared)
+    declared = Metric(name, unit, description)
+    existing = METRICS.setdefault(name, declared)
     if existing != declared:
         raise ValueError(f"metric '{name}' is already declared as {existing}; use another name")
     return existing
@@ -69,9 +69,9 @@ class Counts:
         """
         self._settle.append(settle)
 
-    def add(self, stage: str, measure: Measure, value: float, where: str = "") -> None:
-        """Add ``value`` to the sum of ``measure`` in ``stage``, ``where``; an int stays an int."""
-        key = (stage, measure.name, where)
+    def add(self, stage: str, metric: Metric, value: float, where: str = "") -> None:
+        """Add ``value`` to the sum of ``metric`` in ``stage``, ``where``; an int stays an int."""
+        key = (stage, metric.name, where)
         sums = self._sums
         sums[key] = sums.get(key, 0) + value
 
@@ -89,130 +89,130 @@ class Counts:
 
 
 # Metrics of several stages, and of older results.
-BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
-FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by location")
-TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of graph topology read, by location")
-CALLS = measure("calls", "", "calls that read or moved data, by location")
-DEVICE_TIME = measure("device_time_s", "s", "sampling time of an epoch between CUDA events")
+BLOCK_BYTES = declare("block_bytes", "B", "blocks copied from the host to the device")
+FEATURE_BYTES = declare("feature_bytes", "B", "bytes of feature rows read, by location")
+TOPOLOGY_BYTES = declare("topology_bytes", "B", "bytes of graph topology read, by location")
+CALLS = declare("calls", "", "calls that read or moved data, by location")
+DEVICE_TIME = declare("device_time_s", "s", "sampling time of an epoch between CUDA events")
 # A cache before the first epoch.
-HOTNESS_TIME = measure(
+HOTNESS_TIME = declare(
     "hotness_time_s", "s", "time to compute the scores that a cache policy ranks by"
 )
-RANK_TIME = measure("rank_time_s", "s", "time to rank all nodes by score")
-FILL_TIME = measure("fill_time_s", "s", "time to copy rows into the cache")
-CACHE_ROWS = measure("cache_rows", "", "capacity of the cache in feature rows")
-CACHE_RATIO = measure("cache_ratio", "1", "capacity / number of nodes, where derived (ratio=auto)")
-PEAK_WITHOUT = measure(
+RANK_TIME = declare("rank_time_s", "s", "time to rank all nodes by score")
+FILL_TIME = declare("fill_time_s", "s", "time to copy rows into the cache")
+CACHE_ROWS = declare("cache_rows", "", "capacity of the cache in feature rows")
+CACHE_RATIO = declare("cache_ratio", "1", "capacity / number of nodes, where derived (ratio=auto)")
+PEAK_WITHOUT = declare(
     "uncached_peak_bytes",
     "B",
     "peak device memory of batches with an empty cache",
 )
-PEAK_TIME = measure("uncached_time_s", "s", "time of these batches, before the first epoch")
-LOCK_TIME = measure("lock_time_s", "s", "time to page-lock the table for a GPU, including a copy")
-MAPPING_SHARE = measure(
+PEAK_TIME = declare("uncached_time_s", "s", "time of these batches, before the first epoch")
+LOCK_TIME = declare("lock_time_s", "s", "time to page-lock the table for a GPU, including a copy")
+MAPPING_SHARE = declare(
     "mapping_share", "1", "GPU memory used to map the table / bytes of the table"
 )
-HOT_SIMILARITY = measure(
+HOT_SIMILARITY = declare(
     "hot_similarity",
     "1",
     "share of visits to the hottest tenth of nodes common to two epochs",
 )
-GROUPS_TIME = measure(
+GROUPS_TIME = declare(
     "groups_time_s", "s", "time to make neighbour groups in an epoch (GNNAdvisor), part of compute"
 )
 # A window of batches, in an epoch.
-WINDOW_BYTES = measure(
+WINDOW_BYTES = declare(
     "window_bytes", "B", "peak memory of a window of batches: rows and their positions"
 )
 # Memory by component (``gnnbench.systems.runtime.memory``).
-MEMORY_BYTES = measure(
+MEMORY_BYTES = declare(
     "memory_bytes",
     "B",
     "memory of a component at the peak of an epoch; `epoch` is the sum",
 )
-MEMORY_MOST = measure("memory_most_bytes", "B", "peak memory of the component itself")
+MEMORY_MOST = declare("memory_most_bytes", "B", "peak memory of the component itself")
 # A gather alone, measured after each epoch.
-COPY_TIME = measure(
+COPY_TIME = declare(
     "copy_time_s", "s", "time to copy as many bytes contiguously over the same path"
 )
 # Overlap between batches of an epoch (match).
-MATCH_DEGREE = measure(
+MATCH_DEGREE = declare(
     "match_degree", "1", "nodes shared by two batches / nodes of the smaller batch, mean over pairs"
 )
-MATCH_LEAST = measure("match_degree_least", "1", "match degree, minimum over pairs")
-MATCH_LOWER = measure("match_degree_lower", "1", "match degree, lower quartile over pairs")
-MATCH_MEDIAN = measure("match_degree_median", "1", "match degree, median over pairs")
-MATCH_UPPER = measure("match_degree_upper", "1", "match degree, upper quartile over pairs")
-MATCH_MOST = measure("match_degree_most", "1", "match degree, maximum over pairs")
-MATCH_DRAWN = measure(
+MATCH_LEAST = declare("match_degree_least", "1", "match degree, minimum over pairs")
+MATCH_LOWER = declare("match_degree_lower", "1", "match degree, lower quartile over pairs")
+MATCH_MEDIAN = declare("match_degree_median", "1", "match degree, median over pairs")
+MATCH_UPPER = declare("match_degree_upper", "1", "match degree, upper quartile over pairs")
+MATCH_MOST = declare("match_degree_most", "1", "match degree, maximum over pairs")
+MATCH_DRAWN = declare(
     "match_degree_drawn", "1", "match degree of consecutive batches in the default order, mean"
 )
-MATCH_RUN = measure(
+MATCH_RUN = declare(
     "match_degree_run", "1", "match degree of consecutive batches in the executed order, mean"
 )
 # Shared buffers between producer and consumer processes.
-HANDED_BYTES = measure("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
-BUFFER_BYTES = measure("buffer_bytes", "B", "size of the shared buffers")
-BUFFERS_GROWN = measure(
+HANDED_BYTES = declare("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
+BUFFER_BYTES = declare("buffer_bytes", "B", "size of the shared buffers")
+BUFFERS_GROWN = declare(
     "buffers_grown", "", "number of times a shared buffer was created or enlarged"
 )
 # Training steps on batches that are padded to one shape.
-CAPTURE_TIME = measure(
+CAPTURE_TIME = declare(
     "capture_time_s", "s",
     "time to prepare the padded shape before the first epoch; step=graph: to capture it",
 )  # fmt: skip
-RECAPTURES = measure(
+RECAPTURES = declare(
     "recaptures", "", "number of batches in an epoch that did not fit and caused a new capture"
 )
-RECAPTURE_TIME = measure("recapture_time_s", "s", "time of these captures, part of compute")
-PADDED_ROWS = measure("padded_rows", "", "padding rows, all layers")
-PADDED_EDGES = measure("padded_edges", "", "padding edges, all layers")
-ROW_PADDING = measure("row_padding", "1", "padding rows / real rows")
-EDGE_PADDING = measure("edge_padding", "1", "padding edges / real edges")
+RECAPTURE_TIME = declare("recapture_time_s", "s", "time of these captures, part of compute")
+PADDED_ROWS = declare("padded_rows", "", "padding rows, all layers")
+PADDED_EDGES = declare("padded_edges", "", "padding edges, all layers")
+ROW_PADDING = declare("row_padding", "1", "padding rows / real rows")
+EDGE_PADDING = declare("edge_padding", "1", "padding edges / real edges")
 # Samples stored until they are trained on.
-STORED_BYTES = measure("stored_bytes", "B", "bytes of samples stored until they are trained on")
-STORED_MOST = measure("stored_most_bytes", "B", "peak of stored_bytes")
+STORED_BYTES = declare("stored_bytes", "B", "bytes of samples stored until they are trained on")
+STORED_MOST = declare("stored_most_bytes", "B", "peak of stored_bytes")
 # Data-parallel ranks, each with a seed shard of every batch; ``where`` is the rank.
 RANK_BUSY = {
-    phase: measure(f"rank_{phase}_s", "s", f"time of one rank in {name}, in an epoch")
+    phase: declare(f"rank_{phase}_s", "s", f"time of one rank in {name}, in an epoch")
     for phase, name in (
         ("sample", "sampling"), ("memory_io", "memory IO"),
         ("compute", "compute, including waits for gradients of other ranks"),
     )
 }  # fmt: skip
-IMBALANCE = measure(
+IMBALANCE = declare(
     "rank_imbalance", "1",
     "sampling and memory IO of the slowest rank / mean over all ranks (of a role)",
 )  # fmt: skip
-REDUCE_BYTES = measure("reduce_bytes", "B", "bytes of gradients passed to all-reduce by all ranks")
-REDUCE_TIME = measure(
+REDUCE_BYTES = declare("reduce_bytes", "B", "bytes of gradients passed to all-reduce by all ranks")
+REDUCE_TIME = declare(
     "reduce_time_s", "s", "time of a rank in all-reduce, including waits for other ranks"
 )
-AGAIN_EDGES = measure("again_edges", "", "edges sampled again by a second or further rank")
-AGAIN_NODES = measure("again_nodes", "", "rows gathered again by a second or further rank")
-RANK_IDLE = measure("rank_idle_s", "s", "time of one rank outside of all phases, in an epoch")
-RANK_PEAK = measure(
+AGAIN_EDGES = declare("again_edges", "", "edges sampled again by a second or further rank")
+AGAIN_NODES = declare("again_nodes", "", "rows gathered again by a second or further rank")
+RANK_IDLE = declare("rank_idle_s", "s", "time of one rank outside of all phases, in an epoch")
+RANK_PEAK = declare(
     "rank_peak_bytes", "B",
     "peak GPU memory of one rank so far, without checks and audits",
 )  # fmt: skip
-RANK_HELD = measure(
+RANK_HELD = declare(
     "rank_held_bytes", "B",
     "on a CPU: private memory of one rank's process after an epoch; not a peak, because the kernel"
     " records none of private memory",
 )  # fmt: skip
 # Ranks that sample or train (``schedule=factored``); ``where`` is the rank.
-RANK_DRAWN = measure("rank_drawn", "", "batches that a rank sampled for other ranks")
-RANK_TRAINED = measure("rank_trained", "", "batches that a rank trained on")
-RANK_WAIT = measure(
+RANK_DRAWN = declare("rank_drawn", "", "batches that a rank sampled for other ranks")
+RANK_TRAINED = declare("rank_trained", "", "batches that a rank trained on")
+RANK_WAIT = declare(
     "rank_wait_s", "s", "host time of a rank spent waiting for the queue; part of no phase"
 )
-SAMPLERS = measure("samplers", "", "number of ranks that sample")
-TRAINERS = measure("trainers", "", "number of ranks that train")
-UPDATES = measure("updates", "", "weight updates in an epoch")
-SWITCHES = measure("switches", "", "number of times a sampling rank became a training rank")
-QUEUE_MOST = measure("queue_most", "", "peak number of batches in the queue")
+SAMPLERS = declare("samplers", "", "number of ranks that sample")
+TRAINERS = declare("trainers", "", "number of ranks that train")
+UPDATES = declare("updates", "", "weight updates in an epoch")
+SWITCHES = declare("switches", "", "number of times a sampling rank became a training rank")
+QUEUE_MOST = declare("queue_most", "", "peak number of batches in the queue")
 MEASURED_PHASE = {
-    phase: measure(
+    phase: declare(
         f"measured_{phase}_s", "s", f"{name} of a batch in the epoch that set the roles of ranks"
     )
     for phase, name in (
@@ -220,52 +220,52 @@ MEASURED_PHASE = {
     )
 }  # fmt: skip
 # Ranks that own a partition of the graph each; ``where`` is the rank where values differ.
-ROUNDS = measure("exchange_rounds", "", "all-to-all exchanges of ids, neighbours or rows")
-SIZE_ROUNDS = measure(
+ROUNDS = declare("exchange_rounds", "", "all-to-all exchanges of ids, neighbours or rows")
+SIZE_ROUNDS = declare(
     "exchange_sizes", "", "all-to-all exchanges of sizes before the others, 8 bytes per peer"
 )
-SENT_BYTES = measure("sent_bytes", "B", "bytes that a rank sends in all exchanges")
-EXCHANGE_TIME = measure(
+SENT_BYTES = declare("sent_bytes", "B", "bytes that a rank sends in all exchanges")
+EXCHANGE_TIME = declare(
     "exchange_time_s", "s", "time of a rank in all exchanges, including waits for other ranks"
 )
-PARTITION_TIME = measure(
+PARTITION_TIME = declare(
     "partition_time_s", "s", "time to make the partition, once; it is stored with the graph"
 )
-PART_TIME = measure(
+PART_TIME = declare(
     "part_time_s",
     "s",
     "time to open the partition and copy the part of rank 0 (setup)",
 )
-EDGES_CUT = measure("edges_cut", "", "edges between two parts, parallel edges counted each")
-CUT_SHARE = measure("cut_share", "1", "edges between two parts / all edges")
+EDGES_CUT = declare("edges_cut", "", "edges between two parts, parallel edges counted each")
+CUT_SHARE = declare("cut_share", "1", "edges between two parts / all edges")
 PART_IMBALANCE = {
-    kind: measure(f"part_{kind}_imbalance", "1", f"{name} of the largest part / mean over parts")
+    kind: declare(f"part_{kind}_imbalance", "1", f"{name} of the largest part / mean over parts")
     for kind, name in (
         ("nodes", "nodes"), ("edges", "edges into nodes"), ("training", "training nodes")
     )
 }  # fmt: skip
-PART_BYTES = measure("part_bytes", "B", "bytes of the graph in the private memory of a rank")
+PART_BYTES = declare("part_bytes", "B", "bytes of the graph in the private memory of a rank")
+REORDERED = declare(
+    "reordered", "", "batches executed at another position than in the default order"
+)
 # Deprecated: only in older results, of a scaling projection. ``where`` is the number of ranks that
 # share a batch.
-SPLIT_ROWS = measure("split_rows", "", "rows of a batch that the most loaded rank would gather")
-SPLIT_EDGES = measure("split_edges", "", "edges of a batch that the most loaded rank would sample")
-SPLIT_ALL_ROWS = measure("split_all_rows", "", "rows that all ranks together would gather")
-SPLIT_ALL_EDGES = measure("split_all_edges", "", "edges that all ranks together would sample")
-SPLIT_AWAY_ROWS = measure("split_away_rows", "", "rows of split_rows that another rank would own")
-SPLIT_SENT = measure(
+SPLIT_ROWS = declare("split_rows", "", "rows of a batch that the most loaded rank would gather")
+SPLIT_EDGES = declare("split_edges", "", "edges of a batch that the most loaded rank would sample")
+SPLIT_ALL_ROWS = declare("split_all_rows", "", "rows that all ranks together would gather")
+SPLIT_ALL_EDGES = declare("split_all_edges", "", "edges that all ranks together would sample")
+SPLIT_AWAY_ROWS = declare("split_away_rows", "", "rows of split_rows that another rank would own")
+SPLIT_SENT = declare(
     "split_sent_bytes", "B", "bytes that all ranks would send in all-to-all exchanges"
 )
 # Deprecated: measured for the projection by one rank and by two.
-REDUCE_LATENCY = measure("reduce_latency_s", "s", "time of an all-reduce of one number")
-REDUCE_RATE = measure("reduce_rate", "B/s", "rate of a rank in an all-reduce of 16 MiB")
-EXCHANGE_LATENCY = measure("exchange_latency_s", "s", "time of an all-to-all of one number a rank")
-EXCHANGE_RATE = measure("exchange_rate", "B/s", "rate of a rank in an all-to-all of 16 MiB")
+REDUCE_LATENCY = declare("reduce_latency_s", "s", "time of an all-reduce of one number")
+REDUCE_RATE = declare("reduce_rate", "B/s", "rate of a rank in an all-reduce of 16 MiB")
+EXCHANGE_LATENCY = declare("exchange_latency_s", "s", "time of an all-to-all of one number a rank")
+EXCHANGE_RATE = declare("exchange_rate", "B/s", "rate of a rank in an all-to-all of 16 MiB")
 FLOOR = {
-    phase: measure(f"floor_{phase}_s", "s", f"{name} of a batch of one seed, by one of two ranks")
+    phase: declare(f"floor_{phase}_s", "s", f"{name} of a batch of one seed, by one of two ranks")
     for phase, name in (
         ("sample", "sampling"), ("memory_io", "memory IO"), ("compute", "compute"),
     )
 }  # fmt: skip
-REORDERED = measure(
-    "reordered", "", "batches executed at another position than in the default order"
-)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from gnnbench.sampling.stage import SamplerSpec
 
 # Stores that each rank has for itself; they load any batch, in any order.
-OWN_STORES = ("host", "uva", "gpu", "cache")
-STORES = (*OWN_STORES, "match", "window", "sharded", "dgl", "pyg")
+PER_RANK_STORES = ("host", "uva", "gpu", "cache")
+DATA_PARALLEL_STORES = (*PER_RANK_STORES, "match", "window", "sharded", "dgl", "pyg")
 ORDERS = ("as-drawn",)
 AGREED = (*ORDERS, "greedy")  # all ranks use rank 0's
-SPLIT_STORES = ("host", "gpu")  # in which a rank stores its own rows
+PARTITION_STORES = ("host", "gpu")  # in which a rank stores its own rows
 DEFAULT, METIS = "default", "metis"
 
 
@@ -64,10 +64,10 @@ class DataParallelPlan(SchedulePlan):
                 f" '{sampler.frontier}' the hop at which a node is first met depends on a"
                 " batch's other seeds"
             )
-        if features is not None and features.name not in STORES:
+        if features is not None and features.name not in DATA_PARALLEL_STORES:
             raise UnsupportedError(
                 f"schedule '{self._spec.name}' does not run features '{features.name}' yet; take"
-                f" one of: {', '.join(STORES)}"
+                f" one of: {', '.join(DATA_PARALLEL_STORES)}"
             )
         if features is not None:
             check_cache(self._spec.name, features)
@@ -100,10 +100,10 @@ class DataParallelPlan(SchedulePlan):
     ) -> None:
         setting = f"schedule.partition={self._spec.partition}"
         store = features if self._spec.partition in (VANILLA, HYBRID) else None
-        if store is not None and store.name not in SPLIT_STORES:
+        if store is not None and store.name not in PARTITION_STORES:
             raise UnsupportedError(
                 f"{setting} has each rank copy its own rows, which features '{store.name}' does"
-                f" not; take one of: {', '.join(SPLIT_STORES)}"
+                f" not; take one of: {', '.join(PARTITION_STORES)}"
             )
         if self._spec.partition != VANILLA:
             return

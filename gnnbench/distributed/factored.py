@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.stage import option
-from gnnbench.distributed.data_parallel import ORDERS, OWN_STORES, check_cache
+from gnnbench.distributed.data_parallel import ORDERS, PER_RANK_STORES, check_cache
 from gnnbench.pipelines.schedule import Schedule, ScheduleSpec
 from gnnbench.pipelines.schedule_plan import SchedulePlan
 from gnnbench.pipelines.serial import SerialSchedule
@@ -59,10 +59,10 @@ class FactoredPlan(SchedulePlan):
             )
         if features is None:
             return
-        if features.name not in OWN_STORES:
+        if features.name not in PER_RANK_STORES:
             raise UnsupportedError(
                 f"schedule '{self._spec.name}' does not run features '{features.name}': which batch"
-                f" a trainer has next is not known before; take one of: {', '.join(OWN_STORES)}"
+                f" a trainer has next is not known; take one of: {', '.join(PER_RANK_STORES)}"
             )
         check_cache(self._spec.name, features)
 

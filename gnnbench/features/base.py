@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.core.counters import CALLS, FEATURE_BYTES, Measure
+from gnnbench.core.counters import CALLS, FEATURE_BYTES, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,7 +82,7 @@ class FeatureStore(ABC):
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
         self._counts.add("features", CALLS, calls, where)
 
-    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+    def fit(self, peak: Callable[[], int]) -> dict[Metric, float]:
         """Derive the store's size from free memory; returns measures of that step.
 
         ``peak`` runs batches with the current store and returns the peak of device memory in bytes.
@@ -90,7 +90,7 @@ class FeatureStore(ABC):
         """
         return {}
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Prepare the store before any batch; returns measures of that step.
 
         ``footprint`` draws the input nodes of an epoch's batches with the cell's sampler.
@@ -163,11 +163,11 @@ class FallbackStore(FeatureStore):
         """Begin an epoch, also for the fallback."""
         self._fallback.forget()
 
-    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+    def fit(self, peak: Callable[[], int]) -> dict[Metric, float]:
         """As the fallback."""
         return self._fallback.fit(peak)
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """As the fallback."""
         return self._fallback.prepare(self._fallback_footprint(footprint))
 

@@ -20,7 +20,7 @@ from gnnbench.core.counters import (
     PEAK_TIME,
     PEAK_WITHOUT,
     RANK_TIME,
-    Measure,
+    Metric,
 )
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
@@ -88,13 +88,13 @@ class CacheStore(FallbackStore, RowStore):
                 torch.cuda.empty_cache()
             self._cache = self._allocate(self._rows)
 
-    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+    def fit(self, peak: Callable[[], int]) -> dict[Metric, float]:
         """Derive the number of rows if the ratio is ``auto``."""
         if not self._auto:
             return {}
         nodes, device = self.job.graph.num_nodes, self.job.device
         limit = self._limit or None
-        measures: dict[Measure, float] = {}
+        measures: dict[Metric, float] = {}
         available, peak_bytes = None, 0
         if device.type == "cuda":
             begin = time.perf_counter()
@@ -167,7 +167,7 @@ class StaticCache(CacheStore):
         self._policy = policy
         self._single_pass = single_pass_gather(self, fallback, "cache")
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Rank nodes and fill the cache; returns the seconds of each step."""
         below = super().prepare(footprint)
         if self._policy.name == OPTIMAL:
@@ -194,7 +194,7 @@ class StaticCache(CacheStore):
         own = self._points(self._policy.text, CURVE, trace, trace.hits_at(ranking, CURVE))
         return [*own, *super().curves(footprint, epoch)]
 
-    def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
+    def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Metric, float]:
         nodes, seconds = None, {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
         if self._rows < self.job.graph.num_nodes:  # a full cache needs no policy
             nodes, seconds = ranked_for(self.job, self._policy, footprint, self._rows, epochs)

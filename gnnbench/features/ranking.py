@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from gnnbench.core.counters import HOTNESS_TIME, RANK_TIME, Measure
+from gnnbench.core.counters import HOTNESS_TIME, RANK_TIME, Metric
 from gnnbench.core.job import Job
 from gnnbench.features.policies.policy import CHUNK, OPTIMAL, Footprint, Policy, hotness, ranking
 from gnnbench.measure.allocated import free_on
@@ -19,7 +19,7 @@ NODE_BYTES, EDGE_BYTES = 160, 32
 
 def ranked_for(
     job: Job, policy: Policy, footprint: Footprint, rows: int, epochs: Iterable[int] = ()
-) -> tuple[Tensor, dict[Measure, float]]:
+) -> tuple[Tensor, dict[Metric, float]]:
     """The first ``rows`` nodes in the order in which ``policy`` caches them, int64 ``[rows]``, and
     the seconds of counting and of sorting.
 

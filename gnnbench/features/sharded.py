@@ -12,7 +12,7 @@ import time
 import torch
 from torch import Tensor
 
-from gnnbench.core.counters import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
+from gnnbench.core.counters import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Metric
 from gnnbench.core.job import Job
 from gnnbench.features.base import FallbackStore, RowStore, TableStore
 from gnnbench.features.policies.policy import Footprint, Policy, cached_rows
@@ -58,7 +58,7 @@ class ShardedRows(FallbackStore, RowStore):
         access = fallback.access if isinstance(fallback, ZeroCopyGather) else ""
         return self._is_full_table or access in (NAIVE, PAGE_ORDERED)
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Rank nodes, fill the shard and open the others; returns the seconds of each step."""
         measures = super().prepare(footprint)
         graph, content = self.job.graph, "all rows"

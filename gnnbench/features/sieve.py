@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gnnbench.core.counters import CACHE_ROWS, Measure
+from gnnbench.core.counters import CACHE_ROWS, Metric
 from gnnbench.core.job import Job
 from gnnbench.features.base import RowStore
 from gnnbench.features.cache import CacheStore
@@ -29,7 +29,7 @@ class SieveCache(CacheStore):
         super().__init__(job, ratio, limit, fallback)
         self._sieve = Sieve(0)
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Allocate an empty cache."""
         measures = super().prepare(footprint)
         self._allocate_cache()

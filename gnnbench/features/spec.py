@@ -101,8 +101,8 @@ class Uva(StoreSpec):
     )
     blocks: int = option(
         0,
-        "blocks of 1024 threads that read page-ordered, each on one multiprocessor (a capped grid;"
-        f" sort and kept rows before it take them all); 0: {READERS}, which fill the link",
+        "thread blocks, of 1024 threads each, of the page-ordered gather (the sort and the copy of"
+        f" reused rows before it use the whole GPU); 0: {READERS}, which saturate the link",
         range(MOST_READERS + 1),
     )
 
@@ -180,7 +180,7 @@ FETCHING = (
     "where missing rows come from: host: gathered by the cores (default on a CPU), for a GPU then"
     " copied; uva: read by the GPU (default there)"
 )
-HOSTS = {"host": Host, "uva": Uva}
+TABLE_STORES = {"host": Host, "uva": Uva}
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class FallbackSpec(StoreSpec):
     """A store with a fallback, ``table``, which fetches missing rows."""
 
     traced: ClassVar[bool] = True
-    table: StoreSpec | str = stage_option(DEFAULT, FETCHING, HOSTS)
+    table: StoreSpec | str = stage_option(DEFAULT, FETCHING, TABLE_STORES)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -217,7 +217,7 @@ class FallbackSpec(StoreSpec):
         """The store that fetches missing rows. Raises ``UnsupportedError``."""
         name = self.table if isinstance(self.table, str) else self.table.name
         location = table_location(name, device)
-        return HOSTS[location]() if isinstance(self.table, str) else self.table
+        return TABLE_STORES[location]() if isinstance(self.table, str) else self.table
 
     def build_fallback(self, job: Job) -> RowStore:
         """Build the fallback; its rows are copied before its next call."""
@@ -295,7 +295,7 @@ class Cache(FallbackSpec):
 
 
 CACHED = FETCHING + "; cache: out of a cache before one of these (its settings: table.ratio ...)"
-STORES = {**HOSTS, "cache": Cache}
+FALLBACK_STORES = {**TABLE_STORES, "cache": Cache}
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class Match(FallbackSpec):
 
     name: ClassVar[str] = "match"
     summary: ClassVar[str] = "rows of the last batch reused, the others fetched (FastGL's Match)"
-    table: StoreSpec | str = stage_option(DEFAULT, CACHED, STORES)
+    table: StoreSpec | str = stage_option(DEFAULT, CACHED, FALLBACK_STORES)
 
     def build(self, job: Job) -> FeatureStore:
         """Build the store and its fallback."""
@@ -319,7 +319,7 @@ class Window(FallbackSpec):
 
     name: ClassVar[str] = "window"
     summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
-    table: StoreSpec | str = stage_option(DEFAULT, CACHED, STORES)
+    table: StoreSpec | str = stage_option(DEFAULT, CACHED, FALLBACK_STORES)
     window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
     holds: str = option(
         DEFAULT,

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Measure
+from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Metric
 from gnnbench.core.job import Job
 from gnnbench.features.base import TableStore, in_chunks
 from gnnbench.features.policies.policy import Footprint
@@ -31,7 +31,7 @@ class LockedRows(TableStore):
         self._table = LockedTensor(job.graph.features, job.device, "features", memory)
         self._seconds = time.perf_counter() - begin
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Return the seconds of locking and the GPU memory of the mapping."""
         share = self._table.mapping_share
         return {LOCK_TIME: self._seconds} | ({} if share is None else {MAPPING_SHARE: share})

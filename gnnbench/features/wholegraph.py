@@ -6,7 +6,7 @@ import time
 
 from torch import Tensor
 
-from gnnbench.core.counters import LOCK_TIME, Measure
+from gnnbench.core.counters import LOCK_TIME, Metric
 from gnnbench.core.job import Job
 from gnnbench.features.allocation import allocating
 from gnnbench.features.base import RowStore
@@ -32,7 +32,7 @@ class WholeRows(RowStore):
             self._table = self._whole.store(features, memory, location, setting)
         self._seconds = time.perf_counter() - begin
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+    def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Return the seconds of allocating and filling the memory."""
         return {LOCK_TIME: self._seconds}
 

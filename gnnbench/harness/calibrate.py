@@ -23,7 +23,7 @@ from gnnbench.core.files import plain, write_text
 from gnnbench.harness import campaign, environment
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.pairing import MOST_DOUBTED, Observer
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.schema import SampleRow, reader
 from gnnbench.schema.events import TrialEvent, read_trials
 from gnnbench.statistics import noise, primary_metric
@@ -104,7 +104,7 @@ def make_request(wish: Wish, out: Path) -> Request:
     if failure is not None:
         raise CellsFailedError(failure.reason)
     a, b = (replace(base, replica=side) for side in (0, 1))
-    plan = Plan([a, b], [Pair(b, a)], references={a.id: a, b.id: a})
+    plan = Plan([a, b], [CellPair(b, a)], references={a.id: a, b.id: a})
     plan.names = {c.id: [c.system] for c in plan.cells}
     return Request(resolved, plan, out, profile="smoke")
 
@@ -116,8 +116,9 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
     or the machine was not quiet: nothing is stored then.
     """
     rule = Rule()
-    if wish.verify and wish.pairs < 2 * rule.looks[-1]:
-        raise UsageError(f"--verify needs --pairs {2 * rule.looks[-1]} or more, not {wish.pairs}")
+    least = 2 * rule.analyses[-1]
+    if wish.verify and wish.pairs < least:
+        raise UsageError(f"--verify needs --pairs {least} or more, not {wish.pairs}")
     request = make_request(wish, out)
     outcome = campaign.run(replace(request, wait=True), observer)
     for row in outcome.rows:
@@ -134,7 +135,7 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
     return result
 
 
-def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
+def judge(folder: Path, pair: CellPair, wish: Wish, rule: Rule) -> Found:
     """Evaluate a run of A/A pairs; write the result and its pairs to ``FILE`` in the run's folder.
 
     Raises ``CellsFailedError`` if too many pairs are unreliable, or too few are left to verify the
@@ -147,10 +148,10 @@ def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
         raise CellsFailedError(
             f"no calibration: {len(doubted)} of {wish.pairs} pairs are in doubt: {doubted[0]}"
         )
-    if wish.verify and len(lives) < 2 * rule.looks[-1]:
+    if wish.verify and len(lives) < 2 * rule.analyses[-1]:
         raise CellsFailedError(
             f"no calibration: {len(lives)} of {wish.pairs} pairs count ({doubted[0]}) and --verify"
-            f" needs {2 * rule.looks[-1]}; give more --pairs"
+            f" needs {2 * rule.analyses[-1]}; give more --pairs"
         )
     samples = [s for s in run.samples if is_in_statistics(s) and s["life"] in lives]
     keys = ["wall_s", *(f"{phase}_time_s" for phase in phases(base.until))]
@@ -199,7 +200,7 @@ def _lives(folder: Path) -> tuple[dict[int, TrialEvent], list[str]]:
     return {e["life"]: e for e in counted if not e["doubt"]}, doubted
 
 
-def _round_logs(samples: Sequence[SampleRow], pair: Pair, key: str) -> list[list[float]]:
+def _round_logs(samples: Sequence[SampleRow], pair: CellPair, key: str) -> list[list[float]]:
     """Return the log ratios of a pair's trials, round by round, rounded to ``DIGITS``."""
     assert pair.reference is not None
     lives: dict[int, dict[int, dict[str, float]]] = {}

@@ -31,7 +31,7 @@ from gnnbench.harness.idle_wait import IdleWait, limit_s
 from gnnbench.harness.interpreter import HERE, Environments
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.pairing import Observer, Pairing
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.tables import write_tables
 from gnnbench.harness.retry import Again, again
 from gnnbench.harness.shared_cache import SharedMemoryCache
@@ -170,7 +170,7 @@ def _measure_into(
         for reference in _unmeasured(plan, journal):
             if stopped or request.only_failed:
                 break
-            pairing.run(Pair(reference))
+            pairing.run(CellPair(reference))
     except KeyboardInterrupt:
         write()
         raise Interrupted(path) from None
@@ -232,12 +232,12 @@ def unfinished(request: Request) -> Plan:
     return replace(plan, cells=[c for c in plan.cells if c.id in ids], pairs=pairs)
 
 
-def _finished(pair: Pair, journal: RunJournal) -> bool:
-    alone = not pair.direct and journal.finished(Pair(pair.system))
+def _finished(pair: CellPair, journal: RunJournal) -> bool:
+    alone = not pair.direct and journal.finished(CellPair(pair.system))
     return journal.finished(pair) or alone
 
 
-def _any_failed(pair: Pair, journal: RunJournal) -> bool:
+def _any_failed(pair: CellPair, journal: RunJournal) -> bool:
     cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
     return any(c.id in journal.failures and journal.failures[c.id].status in FAILED for c in cells)
 
@@ -252,21 +252,21 @@ def _unmeasured(plan: Plan, journal: RunJournal) -> list[Cell]:
     ]
 
 
-def _broken(pair: Pair, journal: RunJournal) -> bool:
+def _broken(pair: CellPair, journal: RunJournal) -> bool:
     return any(c is not None and c.id in journal.failures for c in (pair.system, pair.reference))
 
 
-def _alone_if_needed(pair: Pair, plan: Plan, journal: RunJournal) -> Pair:
+def _alone_if_needed(pair: CellPair, plan: Plan, journal: RunJournal) -> CellPair:
     reference = pair.reference
     if reference is None or (
         reference.id not in journal.failures and reference.id not in plan.failures
     ):
         return pair
-    return Pair(pair.system)
+    return CellPair(pair.system)
 
 
 def _prepare(
-    pairs: list[Pair], plan: Plan, shared_cache: SharedMemoryCache, observer: Observer
+    pairs: list[CellPair], plan: Plan, shared_cache: SharedMemoryCache, observer: Observer
 ) -> None:
     """Prepare every dataset; if that fails, its cells fail.
 

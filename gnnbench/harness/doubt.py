@@ -15,7 +15,7 @@ from gnnbench.measure import machine
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair
+    from gnnbench.harness.plan import CellPair
     from gnnbench.schema.samples import EpochSample
 
 IDLE_SHARE = 0.02  # of a core
@@ -138,7 +138,7 @@ def threads_doubt(cell: Cell, own: Sequence[EpochSample]) -> str:
     return f"it used {used:.1f} cores with {plural(allowed, 'thread')}; a system gets --threads"
 
 
-def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str]:
+def own_doubts(cell: Cell, pair: CellPair | None, journal: JournalState) -> list[str]:
     """Return implausible times of a cell in the trials of one comparison, or of all."""
     own = journal.measured(cell, pair)
     excesses = journal.excesses(pair).values() if pair is not None else ()

@@ -11,7 +11,7 @@ from gnnbench.config.grid import Grid
 from gnnbench.core.cell import Cell
 from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 
 if TYPE_CHECKING:
     State = Callable[[Cell], Availability]
@@ -71,11 +71,11 @@ def _pair(plan: Plan, cells: list[Cell]) -> None:
         if cell.env:
             plan.references.setdefault(cell.id, first)
     for cell in able[1:]:
-        plan.pairs.append(Pair(cell, first, direct=plan.references[cell.id] is not first))
+        plan.pairs.append(CellPair(cell, first, direct=plan.references[cell.id] is not first))
     if first.env and able == [first]:
-        plan.pairs.append(Pair(first))
+        plan.pairs.append(CellPair(first))
     if len(able) > 1 and not first.env:  # it is measured with them
-        plan.pairs = [p for p in plan.pairs if p != Pair(first)]
+        plan.pairs = [p for p in plan.pairs if p != CellPair(first)]
 
 
 def _couple(plan: Plan) -> None:

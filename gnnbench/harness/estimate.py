@@ -12,7 +12,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.errors import DataError, GnnbenchError
 from gnnbench.core.fanouts import ALL, at_most
 from gnnbench.harness.environment import facts
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.measure import machine
 from gnnbench.statistics.stopping_rule import fitting_rounds
 
@@ -40,7 +40,7 @@ class Estimate:
 UNKNOWN = Estimate(None, None)
 
 
-def estimate(pair: Pair, measure: MeasureLimits) -> Estimate:
+def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     """Time of the pair and peak memory of its workers, the graph counted once."""
     cells = [c for c in (pair.reference, pair.system) if c is not None]
     size = _size(pair.system)

@@ -16,7 +16,7 @@ from pathlib import Path
 from gnnbench.core.cell import Cell
 from gnnbench.core.files import Journal
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.harness.protocol import AuditAnswer, TimedEpoch
 from gnnbench.schema import pack
 from gnnbench.schema.events import (
@@ -116,25 +116,25 @@ class JournalState:
         """Whether a sample's trial counts."""
         return (sample.pair, sample.life) in self._valid
 
-    def finished(self, pair: Pair) -> bool:
+    def finished(self, pair: CellPair) -> bool:
         """Whether nothing is left to measure for this pair."""
         return pair.id in self.done or pair.system.id in self.failures
 
-    def next_trial(self, pair: Pair) -> int:
+    def next_trial(self, pair: CellPair) -> int:
         """A number that no trial of this pair has, finished or not."""
         started = [s.life for s in self.samples if s.pair == pair.id]
         return max([*started, *(r["life"] for r in self._trials[pair.id])], default=-1) + 1
 
-    def trials(self, pair: Pair) -> list[TrialEvent]:
+    def trials(self, pair: CellPair) -> list[TrialEvent]:
         """Trials that count, in order: ``life``, ``start_s``, ``seconds``, ``doubt``, ``void``."""
         return [r for r in self._trials[pair.id] if (pair.id, r["life"]) in self._valid]
 
-    def last_trial(self, pair: Pair) -> TrialEvent | None:
+    def last_trial(self, pair: CellPair) -> TrialEvent | None:
         """The trial that finished last since a retry, void or not."""
         finished = self._trials[pair.id][self._before_retry[pair.id] :]
         return finished[-1] if finished else None
 
-    def void_trials(self, pair: Pair) -> int:
+    def void_trials(self, pair: CellPair) -> int:
         """Number of void trials since a retry."""
         return len(self.void_doubts(pair.id))
 
@@ -153,7 +153,7 @@ class JournalState:
         trials = ((pair, r) for pair in self._trials for r in self._trials[pair])
         return [r["doubt"] for pair, r in trials if (pair, r["life"]) in own]
 
-    def excesses(self, pair: Pair) -> dict[int, str]:
+    def excesses(self, pair: CellPair) -> dict[int, str]:
         """How this pair's training differed from others, by trial, for trials with an excess."""
         return {r["life"]: r["excess"] for r in self._trials[pair.id] if r.get("excess")}
 
@@ -185,15 +185,15 @@ class JournalState:
                 distinct.setdefault(epochs, training[:length])
         return list(distinct.values())
 
-    def measured(self, cell: Cell, pair: Pair | None = None) -> list[EpochSample]:
+    def measured(self, cell: Cell, pair: CellPair | None = None) -> list[EpochSample]:
         """Samples of a cell that count, without warm-ups, of one pair or of all."""
         return self._samples_of(cell, pair, warmup=False)
 
-    def warm_ups(self, cell: Cell, pair: Pair | None = None) -> list[EpochSample]:
+    def warm_ups(self, cell: Cell, pair: CellPair | None = None) -> list[EpochSample]:
         """Warm-up samples of a cell that count, of one pair or of all."""
         return self._samples_of(cell, pair, warmup=True)
 
-    def _samples_of(self, cell: Cell, pair: Pair | None, warmup: bool) -> list[EpochSample]:
+    def _samples_of(self, cell: Cell, pair: CellPair | None, warmup: bool) -> list[EpochSample]:
         return [
             s
             for s in self.samples
@@ -203,16 +203,16 @@ class JournalState:
             and self.counts(s)
         ]
 
-    def by_trial(self, cell: Cell, pair: Pair | None = None) -> list[list[EpochSample]]:
+    def by_trial(self, cell: Cell, pair: CellPair | None = None) -> list[list[EpochSample]]:
         """Measured samples of a cell, trial by trial."""
         return _by_trial(self.measured(cell, pair))
 
-    def trial_samples(self, pair: Pair, cell: Cell, trial: int) -> list[EpochSample]:
+    def trial_samples(self, pair: CellPair, cell: Cell, trial: int) -> list[EpochSample]:
         """All samples of a cell in one trial of a pair."""
         key = (pair.id, cell.id, trial)
         return [s for s in self.samples if (s.pair, s.id, s.life) == key]
 
-    def rounds(self, pair: Pair) -> list[list[tuple[EpochSample, EpochSample]]]:
+    def rounds(self, pair: CellPair) -> list[list[tuple[EpochSample, EpochSample]]]:
         """Complete rounds of a pair by trial: (reference's sample, system's sample), in order."""
         assert pair.reference is not None
         reference, system = (
@@ -264,7 +264,7 @@ class RunJournal(JournalState):
 
     @staticmethod
     def sample(
-        pair: Pair,
+        pair: CellPair,
         cell: Cell,
         conditions: EpochSample,
         timing: TimedEpoch,

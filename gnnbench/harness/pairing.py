@@ -11,7 +11,7 @@ from gnnbench.core.cell import Cell, Until
 from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.idle_wait import IdleWait
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.profile_means import mean_over_processes
 from gnnbench.harness.protocol import (
@@ -67,7 +67,7 @@ class Pairing:
     gpu: GpuWatch = field(default_factory=GpuWatch)
     idle_wait: IdleWait = field(default_factory=IdleWait)
 
-    def run(self, pair: Pair) -> None:
+    def run(self, pair: CellPair) -> None:
         """Measure a comparison; failures are recorded in the journal.
 
         If the reference fails, the system is measured alone. After any other error no worker is
@@ -78,9 +78,9 @@ class Pairing:
         except CellFailed as failed:
             lost = pair.reference is not None and failed.cell.id == pair.reference.id
             if lost and not pair.direct:
-                self.run(Pair(pair.system))
+                self.run(CellPair(pair.system))
 
-    def _run(self, pair: Pair) -> None:
+    def _run(self, pair: CellPair) -> None:
         rule = self.measure.rule
         while True:
             lives = self.journal.trials(pair)
@@ -104,7 +104,7 @@ class Pairing:
         self._profile(pair)
         self.journal.record("done", pair=pair.id, why=why)
 
-    def _doubted(self, pair: Pair, lives: Sequence[TrialEvent]) -> str:
+    def _doubted(self, pair: CellPair, lives: Sequence[TrialEvent]) -> str:
         """Return ``doubt`` if unreliable pairs prevent a verdict and no more pairs are planned.
 
         A calibration may have a few such pairs and ends at once if it has more.
@@ -114,10 +114,10 @@ class Pairing:
         if not doubted or not rule.gives_verdicts:
             return ""
         if pair.system.replica:
-            return "doubt" if doubted > MOST_DOUBTED * rule.looks[-1] else ""
-        return "doubt" if len(lives) >= rule.looks[0] else ""
+            return "doubt" if doubted > MOST_DOUBTED * rule.analyses[-1] else ""
+        return "doubt" if len(lives) >= rule.analyses[0] else ""
 
-    def _rounds(self, pair: Pair, life_s: float, round_s: float) -> int:
+    def _rounds(self, pair: CellPair, life_s: float, round_s: float) -> int:
         """Return the rounds of each trial of a pair, from costs and known noise only; set in the
         first trial.
         """
@@ -136,7 +136,7 @@ class Pairing:
             self.journal.record("rounds", pair=pair.id, rounds=rounds)
         return self.journal.rounds_of[pair.id]
 
-    def _profile(self, pair: Pair) -> None:
+    def _profile(self, pair: CellPair) -> None:
         """Profile both sides in separate, untimed processes.
 
         Stages and kernels of samplers, curves of caches, overlap of batches, memory: one process

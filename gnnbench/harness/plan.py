@@ -17,7 +17,7 @@ ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compa
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellPair:
     """A system and its reference; ``reference`` is None if the system runs alone."""
 
     system: Cell
@@ -35,7 +35,7 @@ class Plan:
     """The work of a run. ``failures`` are the cells that cannot run, by cell id."""
 
     cells: list[Cell]
-    pairs: list[Pair]
+    pairs: list[CellPair]
     references: dict[str, Cell] = field(default_factory=dict)  # cell id -> reference of its group
     failures: dict[str, Failure] = field(default_factory=dict)
     stand_ins: dict[str, str] = field(default_factory=dict)  # cell id -> the missing system
@@ -231,7 +231,7 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
     if reference == ALONE:
         for cell in group:
             plan.references.setdefault(cell.id, cell)
-        plan.pairs += [Pair(c) for c in group if c.id not in plan.failures]
+        plan.pairs += [CellPair(c) for c in group if c.id not in plan.failures]
         return
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     if chosen is None:
@@ -257,9 +257,9 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
             note = f"the reference '{label}' cannot run, so the others have no ratio"
             if note not in plan.notes:
                 plan.notes.append(note)
-        plan.pairs.append(Pair(cell, compared if runs else None))
+        plan.pairs.append(CellPair(cell, compared if runs else None))
     if chosen in able and not others:
-        plan.pairs.append(Pair(chosen))
+        plan.pairs.append(CellPair(chosen))
 
 
 def _couple(plan: Plan, first: str, second: str) -> None:
@@ -280,6 +280,6 @@ def _couple(plan: Plan, first: str, second: str) -> None:
             matched = True
             known = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
             if {a.id, b.id} not in known and not {a.id, b.id} & plan.failures.keys():
-                plan.pairs.append(Pair(b, a, direct=True))
+                plan.pairs.append(CellPair(b, a, direct=True))
     if not matched:
         plan.notes.append(f"'{first}' compared with '{second}': no such cells were selected")

@@ -11,7 +11,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.environment import cell_facts
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.protocol import (
     AUDIT,
@@ -45,7 +45,7 @@ class TrainingCheck:
     the trial's own epochs, from weights that differ by rounding.
     """
 
-    pair: Pair
+    pair: CellPair
     journal: RunJournal
     measure: MeasureLimits
     shared_cache: SharedMemoryCache

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv
 
@@ -24,7 +24,7 @@ class Again:
     """
 
     run: str
-    pairs: list[Pair]
+    pairs: list[CellPair]
     failed: frozenset[str]
     note: str
 
@@ -40,7 +40,7 @@ class Again:
         cells = [cell for cell in plan.cells if cell.id in ids]
         return replace(plan, cells=cells, pairs=self.pairs, notes=[*plan.notes, self.note])
 
-    def settle(self, pair: Pair, journal: RunJournal) -> None:
+    def settle(self, pair: CellPair, journal: RunJournal) -> None:
         """Discard trials alone of the cells whose comparison has succeeded."""
         alone = {one for one in _ids(pair) - {pair.id} if one in journal.done}
         if alone and pair.id in journal.done:
@@ -59,7 +59,7 @@ def again(run: Path, plan: Plan) -> Again:
     return Again(run.name, pairs, frozenset(bad), _note(run.name, plan, pairs, hit))
 
 
-def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[CellRow]) -> str:
+def _note(run: str, plan: Plan, pairs: list[CellPair], failed: list[CellRow]) -> str:
     failed_systems = ", ".join(dict.fromkeys(f"{r['system']} ({r['status']})" for r in failed))
     ids = {r["id"] for r in failed}
     companions = [c for p in pairs for c in (p.reference, p.system) if c and c.id not in ids]
@@ -70,5 +70,5 @@ def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[CellRow]) -> str
     return f"{words}; all else stands"
 
 
-def _ids(pair: Pair) -> set[str]:
+def _ids(pair: CellPair) -> set[str]:
     return {cell.id for cell in (pair.reference, pair.system) if cell is not None}

@@ -62,9 +62,9 @@ def confirmed(
     return f"{anomaly.text} (so again in a second pair, on a quiet machine)"
 
 
-def max_void_trials(looks: Sequence[int], is_calibration: bool) -> int:
+def max_void_trials(analyses: Sequence[int], is_calibration: bool) -> int:
     """Return how many trials of a comparison may be void; of a calibration, as many as it has.
 
-    ``looks`` are the numbers of trials after which the stopping rule tests.
+    ``analyses`` are the numbers of trials after which the stopping rule tests.
     """
-    return looks[-1] if is_calibration else max(MAX_VOID, int(VOID_SHARE * looks[0]))
+    return analyses[-1] if is_calibration else max(MAX_VOID, int(VOID_SHARE * analyses[0]))

@@ -11,7 +11,7 @@ from gnnbench.harness import timing_anomalies
 from gnnbench.harness.alternating_epochs import AlternatingEpochs
 from gnnbench.harness.doubt import pair_doubt
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.training_check import Excess
 from gnnbench.harness.trial_checks import check_after_timing, training_excess, verify_every_batch
@@ -34,7 +34,7 @@ class Trial:
 
     def __init__(
         self,
-        pair: Pair,
+        pair: CellPair,
         number: int,
         journal: RunJournal,
         measure: MeasureLimits,
@@ -129,7 +129,7 @@ class Trial:
         """Whether the trial is to be repeated; a comparison has a limited number of repeats."""
         context = self._context
         rule = context.measure.rule
-        limit = timing_anomalies.max_void_trials(rule.looks, bool(context.pair.system.replica))
+        limit = timing_anomalies.max_void_trials(rule.analyses, bool(context.pair.system.replica))
         if context.journal.void_trials(context.pair) >= limit:
             return False
         is_repeat = context.previous is not None and context.previous["void"]

@@ -12,7 +12,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.harness.timing_anomalies import TimingAnomaly
@@ -41,7 +41,7 @@ class TrialContext:
     in full. This holds for the first trial of a pair, and for one after an anomaly.
     """
 
-    pair: Pair
+    pair: CellPair
     number: int
     journal: RunJournal
     measure: MeasureLimits

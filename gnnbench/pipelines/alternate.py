@@ -65,8 +65,8 @@ class Alternate(ScheduleSpec):
     plan_type: ClassVar[type[SchedulePlan]] = AlternatePlan
     batches: int = option(
         0,
-        "batches of a turn, filled up to whole windows of the other stages; 0: the epoch's, as"
-        " GNNLab has it",
+        "batches sampled before they are trained on, rounded up to whole windows; 0: all of the"
+        " epoch, as in GNNLab",
         range(1 << 20),
     )
     stored: str = option(

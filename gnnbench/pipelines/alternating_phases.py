@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gnnbench.core.counters import STORED_BYTES, STORED_MOST, Measure
+from gnnbench.core.counters import STORED_BYTES, STORED_MOST, Metric
 from gnnbench.core.errors import GpuMemoryError, HostMemoryError
 from gnnbench.core.minibatch import Batch, MiniBatch
 from gnnbench.measure.allocated import free_on
@@ -130,7 +130,7 @@ class AlternatingPhases(Schedule):
             last = self._train(epoch, seeds, training_stages, timeline, first, last)
         self._count(STORED_MOST, peak)
 
-    def _count(self, measure: Measure, value: int) -> None:
+    def _count(self, measure: Metric, value: int) -> None:
         where = "host" if self._on_host else "device"
         self._job.counts.add("schedule", measure, value, where)
 

@@ -33,7 +33,7 @@ from gnnbench.core.counters import (
     RECAPTURES,
     ROW_PADDING,
     Counts,
-    Measure,
+    Metric,
 )
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, Block
@@ -254,7 +254,7 @@ class PaddedStep:
         self._memory: PaddedMemory | None = None
         self._padding = PaddingCounts(job.counts)
 
-    def prepare(self, batches: Iterable[Batch]) -> dict[Measure, float]:
+    def prepare(self, batches: Iterable[Batch]) -> dict[Metric, float]:
         """Choose the shape; the time includes that of sampling the batches."""
         self._wait()
         begin = time.perf_counter()

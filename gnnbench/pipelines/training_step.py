@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gnnbench.core.counters import Measure
+    from gnnbench.core.counters import Metric
     from gnnbench.core.minibatch import Batch
 
 EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # kinds of training steps
@@ -17,7 +17,7 @@ EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # kinds of training
 class TrainingStep(Protocol):
     """Trains on one batch at a time."""
 
-    def prepare(self, batches: Iterable[Batch]) -> dict[Measure, float]:
+    def prepare(self, batches: Iterable[Batch]) -> dict[Metric, float]:
         """Prepare for batches like these before the first epoch; returns what that cost."""
 
     def step(self, batch: Batch, rows: Tensor) -> None:

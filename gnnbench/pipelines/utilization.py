@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from gnnbench.core.counters import IMBALANCE, MEASURES, RANK_BUSY, Counts
+from gnnbench.core.counters import IMBALANCE, METRICS, RANK_BUSY, Counts
 from gnnbench.measure.timeline import Span
 
 
@@ -12,7 +12,7 @@ def add_rows(counts: Counts, rows: Iterable[list[str | float]]) -> None:
     """Add the counts of another process, rows as ``Counts.rows`` returns them."""
     for stage, name, where, value in rows:
         assert not isinstance(value, str)
-        counts.add(str(stage), MEASURES[str(name)], value, str(where))
+        counts.add(str(stage), METRICS[str(name)], value, str(where))
 
 
 def count_busy(counts: Counts, spans_by_rank: Iterable[Iterable[Span]]) -> None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import PHASES
-from gnnbench.core.counters import Measure
+from gnnbench.core.counters import Metric
 from gnnbench.reproduction import (
     count_measures,
     kernel_measures,
@@ -25,7 +25,7 @@ from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import Estimate
 
 
-def _metric(stage: str, name: Measure) -> MeasureFunction:
+def _metric(stage: str, name: Metric) -> MeasureFunction:
     """A number that ``metrics.csv`` already has with its interval."""
 
     def measure(evidence: RunEvidence, row: CellRow) -> Estimate:

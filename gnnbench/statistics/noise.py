@@ -104,7 +104,7 @@ def verify(
 
     Raises ``ValueError`` for fewer pairs than two comparisons need.
     """
-    most = rule.looks[-1]
+    most = rule.analyses[-1]
     if len(pairs) < 2 * most or most < MIN_PAIRS:
         raise ValueError(f"{len(pairs)} pairs are too few to verify comparisons of {most}")
     generator = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from gnnbench.statistics.stopping_rule import Floats, Rule
 from gnnbench.statistics.variance_prior import VariancePrior, committed, median_variance
 
 PAIRS = 10
-STUDENT = Rule(looks=(5, 10))  # without a prior: the rule of gnnbench 0.1
+STUDENT = Rule(analyses=(5, 10))  # without a prior: the rule of gnnbench 0.1
 HETEROGENEITY = 0.6  # standard deviation of the logarithm of a comparison's scales
 
 
@@ -119,8 +119,8 @@ def rules(prior: VariancePrior) -> Iterator[tuple[str, Rule, VariancePrior | Non
     yield "student 5/10", STUDENT, None
     yield "moderated 3/5/10", Rule(), prior
     for pairs in (2, 3, 5, 10):
-        yield f"student {pairs}", Rule(looks=(pairs,)), None
-        yield f"moderated {pairs}", Rule(looks=(pairs,)), prior
+        yield f"student {pairs}", Rule(analyses=(pairs,)), None
+        yield f"moderated {pairs}", Rule(analyses=(pairs,)), prior
 
 
 def main(comparisons: int = 20000, seed: int = 0) -> None:

@@ -96,14 +96,14 @@ def round_variance(trials: Sequence[Sequence[float]]) -> float | None:
 class Rule:
     """Stopping rule and verdicts.
 
-    ``looks``: numbers of pairs after which the ratio is analysed. ``margin``: minimum effect; for
+    ``analyses``: after how many pairs the ratio is analysed. ``margin``: minimum effect; for
     ``faster`` or ``slower`` the interval is outside 1 +- margin. ``same``: equivalence bound; for
     ``same`` the interval is within 1 +- same. ``target_half_width``: measuring stops when the
-    interval is this narrow. All are relative but ``looks`` and ``alpha``, the error probability of
-    all analyses together.
+    interval is this narrow. All are relative but ``analyses`` and ``alpha``, the error probability
+    of all analyses together.
     """
 
-    looks: tuple[int, ...] = (3, 5, 10)
+    analyses: tuple[int, ...] = (3, 5, 10)
     margin: float = 0.01
     same: float = 0.03
     target_half_width: float = 0.03
@@ -112,12 +112,12 @@ class Rule:
     @property
     def level(self) -> float:
         """Confidence level of the interval of one analysis."""
-        return 1 - self.alpha / len(self.looks)
+        return 1 - self.alpha / len(self.analyses)
 
     @property
     def gives_verdicts(self) -> bool:
         """Whether it has enough pairs for a verdict."""
-        return self.looks[-1] >= MIN_PAIRS
+        return self.analyses[-1] >= MIN_PAIRS
 
     def judge(
         self, trials: Sequence[Sequence[float]], prior: VariancePrior | None = None,
@@ -137,7 +137,7 @@ class Rule:
         error = spread.error if sd_pair is None else sd_pair / math.sqrt(n)
         power = t_quantile(2 * POWER - 1, spread.degrees)  # one-sided
         reach = math.log1p(self.margin) + (t_quantile(self.level, spread.degrees) + power) * error
-        verdict = self.classify(estimate) if n >= max(MIN_PAIRS, self.looks[0]) else ""
+        verdict = self.classify(estimate) if n >= max(MIN_PAIRS, self.analyses[0]) else ""
         return Judgement(
             exponential(estimate), float(np.std([np.median(t) for t in trials], ddof=1)), verdict,
             self._needed(spread) if verdict == "unclear" else None,
@@ -153,7 +153,7 @@ class Rule:
         if spread.error == 0:
             return 0.0
         tail = float(stdtr(spread.degrees, -beyond / spread.error))
-        return min(2 * tail * len(self.looks), 1.0)
+        return min(2 * tail * len(self.analyses), 1.0)
 
     def classify(self, estimate: Estimate) -> str:
         """Return the verdict for an interval of a ratio's logarithm."""
@@ -186,14 +186,14 @@ class Rule:
         logarithms of times.
         """
         n = len(trials)
-        if n in self.looks and n > 1:
+        if n in self.analyses and n > 1:
             estimate = spread_of(trials, prior).interval(self.level)
             decided = self.classify(estimate) in ("faster", "slower")
             if compares and n >= MIN_PAIRS and decided:
                 return "called"
             if (estimate.high - estimate.low) / 2 <= math.log1p(self.target_half_width):
                 return "precise"
-        if n >= self.looks[-1]:
+        if n >= self.analyses[-1]:
             return "pairs"
         return "budget" if n > 1 and elapsed_s + pair_s > budget_s else ""
 
@@ -215,14 +215,14 @@ class Rule:
         size = len(d)
         ends = Ends(np.zeros(size, bool), np.zeros(size), np.zeros(size), np.zeros(size, int))
         active = np.ones(size, dtype=bool)
-        for look in self.looks:
-            middle, error, degrees = spreads(d[:, :look], rounds, prior)
+        for n in self.analyses:
+            middle, error, degrees = spreads(d[:, :n], rounds, prior)
             half = stdtrit(degrees, (1 + self.level) / 2) * error
             clear = np.abs(middle) - half > math.log1p(self.margin)
-            clear &= look >= MIN_PAIRS
+            clear &= n >= MIN_PAIRS
             ends.rejected[active & clear] = True
             ends.middle[active], ends.half[active], ends.pairs[active] = (
-                middle[active], half[active], look,
+                middle[active], half[active], n,
             )  # fmt: skip
             active &= ~clear & (half > math.log1p(self.target_half_width))
         return ends

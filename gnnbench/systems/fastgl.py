@@ -5,9 +5,9 @@ batches in order, Match loads what the last batch did not have, Memory-Aware ker
 8 destinations x Y = 32 columns a block). Batches go one after the other. What the paper prefetches
 is the next batch's topology; here a window's batches are on the GPU already. ``schedule=prefetch``
 does more than that: memory IO overlaps compute. ``features.table=cache`` is the paper's optional
-cache (``features.table.ratio``). Our Fused-Map fuses the picks with the map, has one table for all
-hops and waits for sizes once a batch, more than the paper tells of: ``sampler=fused-map-by-hop`` is
-the paper's, DGL's picks and then the map.
+cache (``features.table.ratio``). ``fused-map`` goes beyond the paper: one kernel samples and
+renumbers, one hash table serves all hops, and the host waits once a batch.
+``sampler=fused-map-by-hop`` is the paper's version: DGL's sampling, then the id map.
 
 Fig. 3 and 15 switch the techniques on one after the other, a field each::
 
@@ -18,9 +18,9 @@ Fig. 3 and 15 switch the techniques on one after the other, a field each::
     + FM       sampler=fused-map-by-hop
     + ours     unchanged
 
-The Memory-Aware kernels live off a GPU's shared memory. A CPU has none: there the layers are
-``csr``, and nothing measured there tells of that technique. ``schedule=data-parallel`` is the
-paper's several GPUs: each reuses its own rows, all run batches in the order that suits the first.
+The Memory-Aware kernels need GPU shared memory. On a CPU the recipe uses ``csr``, so results of a
+CPU say nothing about this technique. ``schedule=data-parallel`` is the paper's training on several
+GPUs: each reuses its own rows, and all follow the batch order that suits the first.
 """
 
 from __future__ import annotations

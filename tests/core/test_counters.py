@@ -1,16 +1,16 @@
 import pytest
 
-from gnnbench.core.counters import MEASURES, Counts, Measure, measure
+from gnnbench.core.counters import METRICS, Counts, Metric, declare
 
 
 @pytest.fixture
 def moved(monkeypatch):
-    monkeypatch.setattr("gnnbench.core.counters.MEASURES", {})
-    return measure("moved", "B", "bytes moved")
+    monkeypatch.setattr("gnnbench.core.counters.METRICS", {})
+    return declare("moved", "B", "bytes moved")
 
 
 def test_counts_are_summed_by_stage_name_and_place(moved):
-    calls = measure("made", "", "calls made")
+    calls = declare("made", "", "calls made")
     counts = Counts()
     counts.add("features", moved, 2, "host")
     counts.add("features", calls, 1)
@@ -28,12 +28,12 @@ def test_counts_are_summed_by_stage_name_and_place(moved):
     assert counts.rows() == []
 
 
-def test_a_name_has_one_meaning(moved):
-    assert measure("moved", "B", "bytes moved") is moved
+def test_metric_cannot_be_redefined(moved):
+    assert declare("moved", "B", "bytes moved") is moved
     with pytest.raises(ValueError, match="'moved' is"):
-        measure("moved", "s", "time moved")
+        declare("moved", "s", "time moved")
 
 
-def test_what_is_declared_says_what_it_is():
-    for name, known in MEASURES.items():
-        assert isinstance(known, Measure) and known.name == name and known.description
+def test_declared_metrics_have_descriptions():
+    for name, known in METRICS.items():
+        assert isinstance(known, Metric) and known.name == name and known.description

@@ -10,7 +10,7 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.cells import cell_rows
 from gnnbench.harness.reduce.overlap_bounds import least
 
@@ -48,7 +48,7 @@ def probe_event(cell, worker=7, **changes):
 
 def trial_event(cell, trial=0, void=False):
     return {
-        "event": "life", "pair": Pair(cell).id, "life": trial, "doubt": "", "void": void,
+        "event": "life", "pair": CellPair(cell).id, "life": trial, "doubt": "", "void": void,
         "seconds": 1.0, "start_s": 0.1,
     }  # fmt: skip
 
@@ -56,7 +56,7 @@ def trial_event(cell, trial=0, void=False):
 @pytest.fixture
 def metrics_of(tmp_path):
     def made(cell, samples, events):
-        pair = Pair(cell)
+        pair = CellPair(cell)
         for name, lines in (("samples", samples), ("events", events)):
             lines = [{**line, "pair": pair.id} if name == "samples" else line for line in lines]
             text = "".join(json.dumps(line) + "\n" for line in lines)

@@ -22,7 +22,7 @@ from gnnbench.harness import campaign
 from gnnbench.harness.alternating_epochs import draw_epoch_number
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.launch import make_request
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.convergence import (
     EvaluatedEpoch,
     convergence_rows,
@@ -37,14 +37,16 @@ from gnnbench.systems.runtime.find import find
 
 A = Cell("e", "a", "d", "m", evaluate="sampled", recipe={"sampler": {"name": "hop-by-hop"}})
 B = replace(A, system="b", recipe={"sampler": {"name": "fused-map"}})
-PLAN = Plan([A, B], [Pair(B, A)], references={A.id: A, B.id: A}, names={A.id: ["a"], B.id: ["b"]})
+PLAN = Plan(
+    [A, B], [CellPair(B, A)], references={A.id: A, B.id: A}, names={A.id: ["a"], B.id: ["b"]}
+)
 
 
 class FakeJournal:
     """A journal of trials given as epochs: (seconds, validation accuracy)."""
 
     def __init__(self, folder):
-        self.folder, self.pair = folder, Pair(B, A)
+        self.folder, self.pair = folder, CellPair(B, A)
         self.samples, self.events = [], []
 
     def add_trial(self, number, a, b, void=False):
@@ -76,7 +78,7 @@ FAST = [(2.0, 0.3), (0.5, 0.4), (0.5, 0.7), (0.5, 0.8)]
 
 def test_curve_has_every_evaluated_epoch(tmp_path):
     journal = FakeJournal(tmp_path).add_trial(0, SLOW, FAST).journal
-    points = curve(journal.trial_samples(Pair(B, A), A, 0))
+    points = curve(journal.trial_samples(CellPair(B, A), A, 0))
     assert points == [
         EvaluatedEpoch(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
         EvaluatedEpoch(2, 5.0, 0.5, 0.6, 0.5),
@@ -120,7 +122,7 @@ def test_reference_of_two_systems_counts_as_one_training(tmp_path):
     cells = [A, B, other]
     plan = Plan(
         cells,
-        [Pair(B, A), Pair(other, A)],
+        [CellPair(B, A), CellPair(other, A)],
         references={c.id: A for c in cells},
         names={c.id: [c.system] for c in cells},
     )
@@ -168,7 +170,7 @@ def test_convergence_rows_have_every_epoch_of_counted_trials(tmp_path):
 
 
 def epochs(journal, cell, trial, count=5):
-    context = SimpleNamespace(pair=Pair(cell, A), journal=journal, number=trial)
+    context = SimpleNamespace(pair=CellPair(cell, A), journal=journal, number=trial)
     return [
         draw_epoch_number(context, nth, warmup) for warmup in (True, False) for nth in range(count)
     ]

@@ -6,30 +6,30 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 
 CELL = Cell("e", "s", "products~twin@0.02", "gcn", max_batches=4)
 MEASURE = MeasureLimits(pairs=[5], rounds=2, time_budget_s=1.0)
 
 
 def test_estimate_grows_with_work_and_graph_size():
-    small = estimate(Pair(CELL), MEASURE)
-    assert small.seconds < estimate(Pair(CELL, replace(CELL, system="r")), MEASURE).seconds
-    big = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE)
+    small = estimate(CellPair(CELL), MEASURE)
+    assert small.seconds < estimate(CellPair(CELL, replace(CELL, system="r")), MEASURE).seconds
+    big = estimate(CellPair(replace(CELL, dataset="products~twin")), MEASURE)
     assert small.bytes < big.bytes
     # The graph alone: 124 M edges of 4 bytes, 2.4 M rows of 100 floats.
     assert big.bytes > 123_718_152 * 4 + 2_449_029 * 400
 
 
 def test_estimate_counts_the_graph_once_for_both_workers():
-    alone = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE).bytes
-    both = Pair(replace(CELL, dataset="products~twin"), replace(CELL, dataset="products~twin"))
+    alone = estimate(CellPair(replace(CELL, dataset="products~twin")), MEASURE).bytes
+    both = CellPair(replace(CELL, dataset="products~twin"), replace(CELL, dataset="products~twin"))
     assert estimate(both, MEASURE).bytes < 1.9 * alone
 
 
 def test_estimate_ignores_cells_that_cannot_run():
     gone = replace(CELL, system="gone", composed=False)
-    plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
+    plan = Plan([CELL, gone], [CellPair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
     description = describe(plan, MEASURE).plain()
     assert [c["status"] for c in description["cells"]] == ["planned", "missing_dep"]
     assert description["cells"][1]["estimated_time_s"] is None
@@ -48,7 +48,7 @@ def test_plan_without_runnable_cells_has_no_estimate():
 @pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
 def test_estimate_of_unprepared_graphs(dataset):
     cell = replace(CELL, dataset=dataset, system="baseline")
-    description = describe(Plan([cell], [Pair(cell)]), MEASURE).plain()
+    description = describe(Plan([cell], [CellPair(cell)]), MEASURE).plain()
     assert description["pairs_of_unknown_size"] == 0
     (made,) = description["preparations"]
     assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
@@ -57,7 +57,7 @@ def test_estimate_of_unprepared_graphs(dataset):
 
 
 def test_estimate_above_free_memory_is_noted(monkeypatch):
-    plan = Plan([CELL], [Pair(CELL)])
+    plan = Plan([CELL], [CellPair(CELL)])
     assert describe(plan, MEASURE).notes == []
     monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
     assert "may not fit" in describe(plan, MEASURE).notes[0]
@@ -66,7 +66,7 @@ def test_estimate_above_free_memory_is_noted(monkeypatch):
 def test_estimate_ignores_rounds_beyond_the_time_budget():
     """With rounds of 5 s, six rounds take 43 s; five pairs in 20 s have two rounds each."""
     one = replace(CELL, dataset="products~twin", max_batches=2)
-    pair = Pair(one, replace(one, system="r"))
+    pair = CellPair(one, replace(one, system="r"))
     limits = [MeasureLimits(time_budget_s=20.0, rounds=rounds) for rounds in (0, 2, 6)]
     seconds = [estimate(pair, limit).seconds for limit in limits]
     assert seconds[0] == seconds[1] < seconds[2]
@@ -74,14 +74,16 @@ def test_estimate_ignores_rounds_beyond_the_time_budget():
 
 def test_estimate_of_a_table_without_edges():
     gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
-    assert estimate(Pair(gather), MEASURE).bytes > 512_000_000
-    assert estimate(Pair(replace(gather, fanouts=(5,))), MEASURE).bytes is None
+    assert estimate(CellPair(gather), MEASURE).bytes > 512_000_000
+    assert estimate(CellPair(replace(gather, fanouts=(5,))), MEASURE).bytes is None
 
 
 def test_estimate_includes_roofline_kernels():
     """Two rounds of two cells."""
     plain, with_roofline = (
-        estimate(Pair(CELL, replace(CELL, system="r")), MEASURE.model_copy(update={"roofline": on}))
+        estimate(
+            CellPair(CELL, replace(CELL, system="r")), MEASURE.model_copy(update={"roofline": on})
+        )
         for on in (False, True)
     )
     assert with_roofline.seconds == plain.seconds + 2 * 2 * ROOFLINE_S

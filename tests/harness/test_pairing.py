@@ -9,9 +9,9 @@ from gnnbench.core.cell import Cell
 from gnnbench.harness import pairing as pairings
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.pairing import Pairing
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 
-PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
+PAIR = CellPair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
 
 
 @pytest.mark.parametrize("measure,rounds", [
@@ -57,7 +57,9 @@ def test_doubtful_comparison_stops_after_its_first_check(
         return "enough" if len(started) > pairs[-1] else ""
 
     monkeypatch.setattr("gnnbench.statistics.stopping_rule.Rule.stop", stop)
-    Pairing(journal, MeasureLimits(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
+    Pairing(journal, MeasureLimits(pairs=pairs), observer, None)._run(
+        CellPair(system, PAIR.reference)
+    )
     (done,) = journal.done.values()
     if not replica:
         ends = "enough" if pairs[0] == pairs[-1] else "doubt"

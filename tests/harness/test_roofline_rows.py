@@ -9,7 +9,7 @@ from gnnbench import schema
 from gnnbench.analysis import roofline_table
 from gnnbench.core.cell import Cell
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.roofline import roofline_rows
 from gnnbench.schema import writer
 
@@ -50,7 +50,7 @@ def rows_of(tmp_path):
     def make_rows(*cells, profiles=(), failed=()):
         samples, events = [], []
         for cell, trials in cells:
-            pair = Pair(cell).id
+            pair = CellPair(cell).id
             for trial, rounds in enumerate(trials):
                 events.append({"event": "life", "pair": pair, "life": trial, "doubt": "",
                                "void": False, "seconds": 1.0, "start_s": 0.1})  # fmt: skip
@@ -66,7 +66,7 @@ def rows_of(tmp_path):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (tmp_path / f"{name}.jsonl").write_text(text)
         listed = [cell for cell, _ in cells]
-        plan = Plan(listed, [Pair(c) for c in listed], {c.id: c for c in listed})
+        plan = Plan(listed, [CellPair(c) for c in listed], {c.id: c for c in listed})
         rows = roofline_rows(plan, RunJournal(tmp_path))
         writer.write_csv(tmp_path / "roofline.csv", schema.ROOFLINE, rows)
         return rows

@@ -11,7 +11,7 @@ from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
 from gnnbench.harness.journal import RunJournal
-from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.cells import cell_rows
 from gnnbench.harness.reduce.profiles import sample_rows
 from gnnbench.harness.reduce.ratios import ratio_rows
@@ -33,7 +33,7 @@ class FakeTrials:
     """Cells, their pair and a journal written by hand."""
 
     def __init__(self, folder, a=A, b=B):
-        self.folder, self.cells, self.pair = folder, [a, b], Pair(b, a)
+        self.folder, self.cells, self.pair = folder, [a, b], CellPair(b, a)
         self.samples, self.events = [], []
         for cell in self.cells:
             report = {"facts": FACTS, "setup": {"seconds": 0.5}, "check": CHECK}

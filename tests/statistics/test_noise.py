@@ -37,23 +37,23 @@ def test_spread_of_a_pair():
 
 
 def test_verification_of_equal_and_biased_pairs():
-    quiet = noise.verify(log_ratios(100, 0.02, 0.02), Rule())
-    assert (quiet.lives, quiet.comparisons) == (200, 2000)
-    assert quiet.rate <= quiet.bound <= 0.05
-    assert 0.02 <= quiet.detectable <= 0.06
-    assert quiet.one_pair_rate > 0.3  # trials differ, which rounds do not show
-    assert quiet.bias_ci_low <= 1 <= quiet.bias_ci_high
-    assert (quiet.groups, quiet.in_order) == (10, 0)
+    equal = noise.verify(log_ratios(100, 0.02, 0.02), Rule())
+    assert (equal.lives, equal.comparisons) == (200, 2000)
+    assert equal.rate <= equal.bound <= 0.05
+    assert 0.02 <= equal.detectable <= 0.06
+    assert equal.one_pair_rate > 0.3  # trials differ, which rounds do not show
+    assert equal.bias_ci_low <= 1 <= equal.bias_ci_high
+    assert (equal.groups, equal.in_order) == (10, 0)
     # Random signs hide a side that is always slower; the order of pairs shows it.
     slower = [[r + 0.05 for r in pair] for pair in log_ratios(100, 0.02, 0.02)]
     biased = noise.verify(slower, Rule())
     assert biased.bias_ci_low > 1.03 and biased.in_order > 5
     # A rule that tests after every pair without correcting for repeated tests.
-    eager = Rule(looks=(5, 6, 7, 8, 9, 10), margin=0.0, alpha=0.05 * 6)
+    eager = Rule(analyses=(5, 6, 7, 8, 9, 10), margin=0.0, alpha=0.05 * 6)
     assert noise.verify(log_ratios(100, 0.02, 0.02), eager).rate > 0.05
     # A prior that expects far too little noise makes false verdicts; the check shows them.
     naive = VariancePrior(200.0, math.log(1e-8), 0.0, 20)
-    assert noise.verify(log_ratios(100, 0.02, 0.02), Rule(margin=0.0), naive).rate > quiet.rate
+    assert noise.verify(log_ratios(100, 0.02, 0.02), Rule(margin=0.0), naive).rate > equal.rate
 
 
 def test_too_few_pairs_cannot_be_verified():

@@ -1,4 +1,4 @@
-"""The verdict rule: by hand, by properties, and under simulated noise."""
+"""The verdict rule: hand-computed values, properties, and simulated noise."""
 
 import math
 
@@ -41,8 +41,8 @@ def test_simulated_error_rate_and_coverage(kind, device):
 def test_prior_increases_the_power_of_three_pairs():
     generator = np.random.default_rng(7)
     sample = simulation.draw("normal", simulation.DEVICES["cpu"], 4000, generator)
-    student = simulation.characteristics(Rule(looks=(3,)), None, *sample)
-    moderated = simulation.characteristics(Rule(looks=(3,)), committed()["cpu"], *sample)
+    student = simulation.characteristics(Rule(analyses=(3,)), None, *sample)
+    moderated = simulation.characteristics(Rule(analyses=(3,)), committed()["cpu"], *sample)
     assert moderated["power_10"] > 1.4 * student["power_10"]
 
 
@@ -67,7 +67,7 @@ def test_vectorised_rule_equals_the_scalar_rule(prior):
     generator = np.random.default_rng(9)
     trials = generator.standard_normal((300, 10, 1)) * 0.03 + 0.04
     trials = trials + 0.02 * generator.standard_normal((300, 10, 4))
-    rule = Rule(looks=(3, 5, 7, 10))
+    rule = Rule(analyses=(3, 5, 7, 10))
     d = np.median(trials, axis=2)
     rounds = np.array([[round_variance([pair]) for pair in one] for one in trials])
     ends = rule.ends(d, rounds, prior)
@@ -81,7 +81,7 @@ def test_vectorised_rule_equals_the_scalar_rule(prior):
 
 
 def test_verdicts_by_hand():
-    rule = Rule(looks=(5,))
+    rule = Rule(analyses=(5,))
     steady = [0.001, -0.001, 0.0, 0.001, -0.001]
     assert rule.judge(pairs_of(*steady)).verdict == "same"
     assert rule.judge(pairs_of(*(d + 0.05 for d in steady))).verdict == "faster"
@@ -97,10 +97,10 @@ def test_verdicts_by_hand():
 
 
 def test_moderated_interval_by_hand():
-    """sd 0.01 is what the prior expects: the posterior has the same, with almost 4 + 1 degrees."""
+    """The prior expects sd 0.01; the posterior has the same sd, with almost 4 + 1 degrees."""
     trials = pairs_of(0.2 - 0.01 / math.sqrt(2), 0.2 + 0.01 / math.sqrt(2), noise=0.001)
     spread = spread_of(trials, PRIOR)
-    tail = 0.3739  # of F(1, 4) above 1; below 0.4, so the prior counts 0.3739 / 0.4 of its degrees
+    tail = 0.3739  # of F(1, 4) above 1; below 0.4, so the prior has 0.3739 / 0.4 of its degrees
     assert spread.degrees == pytest.approx(1 + 4 * tail / 0.4, rel=1e-3)
     assert spread.error == pytest.approx(0.01 / math.sqrt(2))
     assert spread_of(trials).degrees == 1
@@ -112,7 +112,7 @@ def test_prior_needs_the_noise_of_rounds():
 
 
 def test_p_value_is_below_alpha_exactly_for_a_verdict():
-    rule = Rule(looks=(3,))
+    rule = Rule(analyses=(3,))
     generator = np.random.default_rng(5)
     for effect in generator.uniform(-0.1, 0.1, 200):
         trials = (effect + 0.02 * generator.standard_normal((3, 4))).tolist()
@@ -122,11 +122,11 @@ def test_p_value_is_below_alpha_exactly_for_a_verdict():
 
 def test_too_few_pairs_give_no_verdict():
     clear = pairs_of(0.5, 0.501, 0.499, 0.5)
-    assert Rule(looks=(2,)).judge(clear[:2], PRIOR).verdict == ""
-    assert not Rule(looks=(2,)).gives_verdicts
-    assert Rule(looks=(2,)).stop(clear[:2]) in ("precise", "pairs")
-    assert Rule(looks=(5, 10)).judge(clear).verdict == ""
-    assert Rule(looks=(6,)).judge([*clear, *pairs_of(0.5)]).verdict == ""
+    assert Rule(analyses=(2,)).judge(clear[:2], PRIOR).verdict == ""
+    assert not Rule(analyses=(2,)).gives_verdicts
+    assert Rule(analyses=(2,)).stop(clear[:2]) in ("precise", "pairs")
+    assert Rule(analyses=(5, 10)).judge(clear).verdict == ""
+    assert Rule(analyses=(6,)).judge([*clear, *pairs_of(0.5)]).verdict == ""
     assert Rule().judge([]).verdict == Rule().judge(pairs_of(0.1)).verdict == ""
     assert MIN_PAIRS == 3
 
@@ -138,7 +138,7 @@ def test_difference_within_the_margin_is_same():
 
 
 def test_reasons_to_stop():
-    rule = Rule(looks=(5, 10))
+    rule = Rule(analyses=(5, 10))
     steady, wild = pairs_of(*[0.0] * 5), pairs_of(*[0.5, -0.5] * 5)
     clear = pairs_of(0.3, 0.31, 0.29, 0.3, 0.3)
     assert rule.stop(clear[:4]) == ""  # clear, before the first analysis
@@ -171,39 +171,39 @@ def test_swapped_sides_give_the_opposite_verdict(trials, prior):
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=5, max_size=5))
 def test_more_analyses_never_decide_sooner(d):
-    """The error is shared: at an analysis that all have, more analyses reject no more."""
-    once, often = Rule(looks=(5,)), Rule(looks=(5, 10, 20))
+    """Analyses share the error rate, so a rule with more of them rejects no more at the first."""
+    once, often = Rule(analyses=(5,)), Rule(analyses=(5, 10, 20))
     if often.judge(pairs_of(*d)).verdict in ("faster", "slower"):
         assert once.judge(pairs_of(*d)).verdict == often.judge(pairs_of(*d)).verdict
 
 
-@pytest.mark.parametrize("life,one,s_life,s_round,rounds", [
-    (4.0, 0.1, 0.026, 0.14, 12),  # sqrt(40) * 5.4 = 34: the most
-    (4.0, 1.0, 0.026, 0.039, 4),  # sqrt(4) * 1.5 = 3: to even, 4
+@pytest.mark.parametrize("start_s,round_s,s_start,s_round,rounds", [
+    (4.0, 0.1, 0.026, 0.14, 12),  # sqrt(40) * 5.4 = 34, more than the maximum of 12
+    (4.0, 1.0, 0.026, 0.039, 4),  # sqrt(4) * 1.5 = 3, rounded up to an even number
     (1.0, 100.0, 0.026, 0.014, 2),
     (4.0, 1.0, 0.0, 0.1, 12),
 ])  # fmt: skip
-def test_rounds_by_cost(life, one, s_life, s_round, rounds):
-    assert even_rounds(life, one, s_life, s_round) == rounds
+def test_rounds_balance_start_and_round_costs(start_s, round_s, s_start, s_round, rounds):
+    assert even_rounds(start_s, round_s, s_start, s_round) == rounds
 
 
-@pytest.mark.parametrize("pairs,budget,life,one,rounds", [
-    (5, 300.0, 4.0, 1.0, 12),  # 60 s a pair: more than the most
-    (5, 45.0, 3.0, 1.0, 6),  # 9 s a pair less 3
-    (2, 45.0, 3.0, 1.0, 12),  # 18
-    (5, 45.0, 20.0, 1.0, 2),  # not even a life fits
+@pytest.mark.parametrize("pairs,budget_s,start_s,round_s,rounds", [
+    (5, 300.0, 4.0, 1.0, 12),  # 60 s per pair fit more than the maximum
+    (5, 45.0, 3.0, 1.0, 6),  # 9 s per pair - 3 s
+    (2, 45.0, 3.0, 1.0, 12),  # 22.5 s per pair fit more than the maximum
+    (5, 45.0, 20.0, 1.0, 2),  # not even the start fits
     (5, 0.001, 0.0, 0.0, 12),
     (5, math.inf, 4.0, 1.0, 12),
 ])  # fmt: skip
-def test_rounds_by_which_the_first_look_fits_the_budget(pairs, budget, life, one, rounds):
-    assert fitting_rounds(pairs, budget, life, one) == rounds
+def test_rounds_let_the_first_analysis_fit_the_budget(pairs, budget_s, start_s, round_s, rounds):
+    assert fitting_rounds(pairs, budget_s, start_s, round_s) == rounds
 
 
-def test_as_many_pairs_fit_as_were_promised():
-    """Whatever the costs, unless not even two rounds fit."""
+def test_fitting_rounds_are_the_most_that_fit_the_budget():
+    """For any costs, unless not even two rounds fit."""
     generator = np.random.default_rng(0)
-    for budget, life, one in generator.uniform([10, 1, 0.01], [300, 10, 5], (500, 3)):
-        rounds = fitting_rounds(5, budget, life, one)
+    for budget_s, start_s, round_s in generator.uniform([10, 1, 0.01], [300, 10, 5], (500, 3)):
+        rounds = fitting_rounds(5, budget_s, start_s, round_s)
         assert rounds % 2 == 0 and 2 <= rounds <= 12
-        assert rounds == 2 or 5 * (life + rounds * one) <= budget
-        assert rounds == 12 or 5 * (life + (rounds + 2) * one) > budget
+        assert rounds == 2 or 5 * (start_s + rounds * round_s) <= budget_s
+        assert rounds == 12 or 5 * (start_s + (rounds + 2) * round_s) > budget_s

@@ -41,7 +41,7 @@ def test_fit_recovers_the_prior(degrees, slope):
 
 
 def test_one_run_cannot_make_the_prior_stronger():
-    """A run of many comparisons that are all alike, among runs that differ."""
+    """One run has many equal variances; the other runs vary."""
     varied = drawn(30, 2.0, 1.0)
     alike = [PairVariance(1e-4, 9, 1e-4, "alike")] * 100
     assert fit([*varied, *alike]).degrees <= fit(varied).degrees * 1.3
@@ -57,7 +57,7 @@ def test_moderation_by_hand():
     variance, degrees = prior.moderate(np.array([0.0, 1e-4, 1.0]), 2, np.array([1e-4] * 3))
     assert degrees[:2] == pytest.approx([6, 6])  # F(2, 4) above 1: 0.44, more than the tail
     assert variance[:2] == pytest.approx([4e-4 / 6, 1e-4])
-    # A variance that the prior rules out stands alone.
+    # The prior has no weight on a variance that it rules out.
     assert degrees[2] == pytest.approx(2, abs=0.01) and variance[2] == pytest.approx(1, rel=0.01)
 
 

@@ -24,34 +24,34 @@ BASE = {
         ({"digest": "", "law": "with-replacement"}, "different"),
     ],
 )
-def test_classes(change, expected):
+def test_class_depends_on_digest_law_and_sizes(change, expected):
     assert work_class(BASE, {**BASE, **change}) == expected
 
 
 @pytest.mark.parametrize(
     "seeds,nodes,expected",
     [
-        (10, 54.9, "equivalent"), (10, 55.1, "different"),  # 10 %, however few
+        (10, 54.9, "equivalent"), (10, 55.1, "different"),  # at most 10 %
         (1600, 50.9, "equivalent"), (1600, 51.1, "different"),  # 4 sqrt(2 / 80,000) = 2 %
-        (10**6, 50.4, "equivalent"), (10**6, 50.6, "different"),  # 1 %, however many
+        (10**6, 50.4, "equivalent"), (10**6, 50.6, "different"),  # at least 1 %
     ],
 )  # fmt: skip
-def test_few_nodes_may_differ_by_chance(seeds, nodes, expected):
+def test_tolerance_of_node_counts_depends_on_the_sample(seeds, nodes, expected):
     one = {**BASE, "digest": "", "details": {"seeds": seeds}}
     assert work_class(one, {**one, "nodes_per_seed": nodes}) == expected
 
 
-def test_equal_draws_in_other_updates_are_equivalent_work_and_the_same_draws():
-    def of(batches):
+def test_batches_per_update_change_the_work_class_but_not_the_draws():
+    def every(batches):
         return {**BASE, "details": {"batches_an_update": batches}}
 
-    assert work_class(BASE, of(1)) == "identical" and same_updates(BASE, of(1))
-    assert work_class(of(2), of(2)) == "identical" and same_updates(of(2), of(2))
+    assert work_class(BASE, every(1)) == "identical" and same_updates(BASE, every(1))
+    assert work_class(every(2), every(2)) == "identical" and same_updates(every(2), every(2))
     for other in (2, 0):  # 0: not the same in all updates
-        assert work_class(BASE, of(other)) == "equivalent"
-        assert drawn_class(BASE, of(other)) == "identical"
-        assert not same_updates(BASE, of(other))
-    assert not same_updates(of(0), of(0))
+        assert work_class(BASE, every(other)) == "equivalent"
+        assert drawn_class(BASE, every(other)) == "identical"
+        assert not same_updates(BASE, every(other))
+    assert not same_updates(every(0), every(0))
 
 
 def test_two_empty_digests_are_not_identical():
@@ -77,5 +77,5 @@ def test_another_dtype_is_different_work():
         (4000, 1, "different", True),
     ],
 )  # fmt: skip
-def test_numbers_drawn(one, other, work, alike):
+def test_tolerance_of_drawn_counts_depends_on_the_work_class(one, other, work, alike):
     assert drawn_alike(one, other, work) == alike

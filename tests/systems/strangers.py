@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from gnnbench.core.cell import phases
-from gnnbench.core.counters import Counts, measure
+from gnnbench.core.counters import Counts, declare
 from gnnbench.core.job import Job
 from gnnbench.core.option import Option
 from gnnbench.core.stage import option
@@ -20,7 +20,7 @@ from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
-CHUNKS = measure("chunks", "", "pieces in which a stranger's store reads")
+CHUNKS = declare("chunks", "", "pieces in which a stranger's store reads")
 
 
 class Theirs(HopByHop):

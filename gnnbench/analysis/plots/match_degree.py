@@ -51,7 +51,7 @@ def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     return result
 
 
-def _degree(row: CellRow, known: Metrics, measure: counters.Measure) -> float | None:
+def _degree(row: CellRow, known: Metrics, measure: counters.Metric) -> float | None:
     if row["status"] == "incorrect":
         return None
     return known.value(row["id"], "order", measure)

@@ -20,7 +20,7 @@ from gnnbench.schema.samples import EpochSample, read_counts
 
 if TYPE_CHECKING:
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair
+    from gnnbench.harness.plan import CellPair
 
 
 def setup_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
@@ -58,7 +58,7 @@ def profile_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
     ]
 
 
-def epoch_metrics(cell: Cell, journal: JournalState, pair: Pair | None) -> list[MetricRow]:
+def epoch_metrics(cell: Cell, journal: JournalState, pair: CellPair | None) -> list[MetricRow]:
     """Times, rates and counts of epochs that are not in the row of the cell."""
     samples, trials = journal.measured(cell, pair), journal.by_trial(cell, pair)
     if not samples:
@@ -96,7 +96,7 @@ def _extremes(
 ) -> list[MetricRow]:
     """Outer time, longest warm-up, throttled epochs and peaks of memory."""
     warm_s = [s.wall_s for s in warm_ups]
-    values: list[tuple[m.Measure, float | None]] = [
+    values: list[tuple[m.Metric, float | None]] = [
         (m.OUTER, statistics.median(s.outer_s for s in samples)),
         (m.FIRST, max(warm_s, default=None)),
         (m.THROTTLED, sum(bool(s.throttle) for s in samples)),
@@ -135,10 +135,10 @@ def hit_ratio(counts: Mapping[tuple[str, str, str], float]) -> float | None:
     return (rows["cache"] + rows.get("peer", 0)) / sum(rows.values())
 
 
-def cpu_metrics(cell: Cell, pair: Pair | None, journal: JournalState) -> list[MetricRow]:
+def cpu_metrics(cell: Cell, pair: CellPair | None, journal: JournalState) -> list[MetricRow]:
     """CPU use of other programs and of the idle worker."""
     samples = journal.measured(cell, pair)
-    uses: tuple[tuple[m.Measure, Value], ...] = (
+    uses: tuple[tuple[m.Metric, Value], ...] = (
         (m.FOREIGN_CPU, lambda s: s.foreign_cpu_s), (m.IDLE_CPU, lambda s: s.idle_cpu_s),
     )  # fmt: skip
     return [

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gnnbench.config.experiment import MeasureLimits
     from gnnbench.harness.failures import Failure
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair, Plan
+    from gnnbench.harness.plan import CellPair, Plan
 
 UNCOMPARED = "no gradient of its weights was compared: it keeps all in a form of its own"
 BY_CHANCE = "not deterministic: a training step may have other bits when it is computed again"
@@ -86,7 +86,7 @@ def _set_status(row: CellRow, failure: Failure | None) -> None:
     row.reason = failure.reason if failure else ""
 
 
-def _add_outcome(row: CellRow, cell: Cell, pair: Pair | None, journal: JournalState) -> None:
+def _add_outcome(row: CellRow, cell: Cell, pair: CellPair | None, journal: JournalState) -> None:
     """Why measuring ended, trials that were repeated, and a failed profiling run."""
     key = pair.id if pair else cell.id
     row.stopped = journal.done[key]["why"] if key in journal.done else ""
@@ -110,8 +110,8 @@ def _remark(row: CellRow, text: str) -> None:
 
 
 def _compared_pair(
-    cell: Cell, plan: Plan, pairs: Mapping[str, Pair], journal: JournalState
-) -> Pair | None:
+    cell: Cell, plan: Plan, pairs: Mapping[str, CellPair], journal: JournalState
+) -> CellPair | None:
     """The comparison of a row; None for a reference and for a system that was measured alone.
 
     If a reference failed later, a finished comparison stays, unless the reference is incorrect.
@@ -178,7 +178,7 @@ def _dataset_facts(cell: Cell, plan: Plan, journal: JournalState) -> GraphFacts:
     return {}
 
 
-def _add_times(row: CellRow, cell: Cell, journal: JournalState, pair: Pair | None) -> None:
+def _add_times(row: CellRow, cell: Cell, journal: JournalState, pair: CellPair | None) -> None:
     """Times and counts of an epoch; with a ratio, those of its own rounds."""
     samples, trials = journal.measured(cell, pair), journal.by_trial(cell, pair)
     row.n = len(samples)
@@ -203,7 +203,7 @@ def _add_times(row: CellRow, cell: Cell, journal: JournalState, pair: Pair | Non
 def _add_comparison(
     row: CellRow,
     cell: Cell,
-    pair: Pair | None,
+    pair: CellPair | None,
     journal: JournalState,
     measure: MeasureLimits,
     calibrations: Sequence[Calibration],
@@ -218,7 +218,7 @@ def _add_comparison(
     ran = PHASES[1 if cell.gathers else 0 :]  # gathers sample no seeds
     times: dict[str, Value] = {m.EPOCH: lambda s: s.wall_s}
     times |= {phase: partial(EpochSample.time_s, phase=phase) for phase in ran}
-    counts: tuple[tuple[m.Measure, Callable[[EpochSample], int]], ...] = (
+    counts: tuple[tuple[m.Metric, Callable[[EpochSample], int]], ...] = (
         (m.PER_EDGE, lambda s: s.sampled_edges), (m.PER_BATCH, lambda s: s.batches),
     )  # fmt: skip
     metrics = [

@@ -17,7 +17,7 @@ from gnnbench.statistics.stopping_rule import holm
 if TYPE_CHECKING:
     from gnnbench.config.experiment import MeasureLimits
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair
+    from gnnbench.harness.plan import CellPair
     from gnnbench.schema.samples import EpochSample
     from gnnbench.statistics.noise import Calibration
 
@@ -25,7 +25,7 @@ Value = Callable[["EpochSample"], float | None]  # of a sample
 THESE_PAIRS = "these pairs"
 
 
-def logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[float]:
+def logs(journal: JournalState, pair: CellPair, value: Value | None = None) -> list[float]:
     """Per trial that counts: the median over its rounds of log(reference / system).
 
     For a system without a reference: the median logarithm of its time. ``value`` of a sample, by
@@ -34,7 +34,9 @@ def logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[
     return [statistics.median(trial) for trial in round_logs(journal, pair, value)]
 
 
-def round_logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[list[float]]:
+def round_logs(
+    journal: JournalState, pair: CellPair, value: Value | None = None
+) -> list[list[float]]:
     """The logarithms of ``logs`` for each round, by trial, for trials that have any."""
     value = value or primary_metric.of(pair.system.until).value
     rounds: list[list[tuple[EpochSample, ...]]]
@@ -59,7 +61,7 @@ def level(trials: Sequence[Sequence[EpochSample]], value: Value) -> Estimate:
     return geometric_interval([statistics.median(v) for v in values if v])
 
 
-def ratio(journal: JournalState, pair: Pair, value: Value) -> Estimate:
+def ratio(journal: JournalState, pair: CellPair, value: Value) -> Estimate:
     """Ratio reference / system of ``value`` of a sample, with a 95 % interval over pairs."""
     mean = mean_interval(logs(journal, pair, value))
     return exponential(mean) if mean.n else mean
@@ -70,7 +72,7 @@ def unsteady(time: Estimate, measure: MeasureLimits) -> bool:
     return 0 < measure.unstable_half_width < time.relative_half_width < math.inf
 
 
-def steady(journal: JournalState, pair: Pair, measure: MeasureLimits) -> bool:
+def steady(journal: JournalState, pair: CellPair, measure: MeasureLimits) -> bool:
     """Whether the primary metrics of both sides of a pair have intervals as narrow as required."""
     metric = primary_metric.of(pair.system.until)
     sides = [journal.by_trial(c, pair) for c in (pair.reference, pair.system) if c is not None]
@@ -79,7 +81,7 @@ def steady(journal: JournalState, pair: Pair, measure: MeasureLimits) -> bool:
 
 def compared(
     journal: JournalState,
-    pair: Pair,
+    pair: CellPair,
     measure: MeasureLimits,
     calibrations: Sequence[Calibration],
     value: Value | None = None,

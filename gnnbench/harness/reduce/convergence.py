@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import labels
-from gnnbench.harness.plan import Pair
+from gnnbench.harness.plan import CellPair
 from gnnbench.schema import ConvergenceRow, MetricRow
 from gnnbench.statistics.estimates import (
     Estimate,
@@ -63,18 +63,18 @@ def reached(epochs: Sequence[EvaluatedEpoch], accuracy: float) -> EvaluatedEpoch
     return next((e for e in epochs if e.val_accuracy >= accuracy), None)
 
 
-def _curves(journal: JournalState, cell: Cell, pair: Pair) -> dict[int, Curve]:
+def _curves(journal: JournalState, cell: Cell, pair: CellPair) -> dict[int, Curve]:
     """Learning curves of a cell's trials of one pair that count, by trial."""
     trials = [trial["life"] for trial in journal.trials(pair)]
     curves = {trial: curve(journal.trial_samples(pair, cell, trial)) for trial in trials}
     return {trial: epochs for trial, epochs in curves.items() if epochs}
 
 
-def _pairs(plan: Plan, journal: JournalState, cell: Cell) -> list[Pair]:
+def _pairs(plan: Plan, journal: JournalState, cell: Cell) -> list[CellPair]:
     """The pairs behind a cell's numbers: its own one, or for a reference all."""
     own = [p for p in plan.pairs if p.system.id == cell.id and not p.direct]
     others = [p for p in plan.pairs if p.reference is not None and p.reference.id == cell.id]
-    for pair in [*own, Pair(cell)]:
+    for pair in [*own, CellPair(cell)]:
         if journal.trials(pair):
             return [pair]
     return [p for p in others if journal.trials(p)]
@@ -127,7 +127,7 @@ def learning_rows(
 
 def _target_metrics(
     cell: Cell,
-    pairs: Sequence[Pair],
+    pairs: Sequence[CellPair],
     trials: Sequence[Curve],
     target: float,
     journal: JournalState,
@@ -138,7 +138,7 @@ def _target_metrics(
     """
     epochs = [reached(trial, target) for trial in trials]
     successes = [e for e in epochs if e is not None]
-    values: list[tuple[m.Measure, float | Estimate]] = [(m.REACHED, len(successes) / len(epochs))]
+    values: list[tuple[m.Metric, float | Estimate]] = [(m.REACHED, len(successes) / len(epochs))]
     if len(successes) == len(epochs):
         values.append((m.EPOCHS_TO, mean_interval([float(e.epoch) for e in successes])))
         values.append((m.TIME_TO, geometric_interval([e.elapsed_s for e in successes])))
@@ -152,7 +152,7 @@ def _target_metrics(
     ]
 
 
-def _log_ratios(pair: Pair, target: float, journal: JournalState) -> list[float]:
+def _log_ratios(pair: CellPair, target: float, journal: JournalState) -> list[float]:
     """log(reference's time to the target / system's), by trial; empty if any trial missed it."""
     assert pair.reference is not None
     reference, system = (_curves(journal, cell, pair) for cell in (pair.reference, pair.system))

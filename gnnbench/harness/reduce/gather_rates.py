@@ -54,7 +54,7 @@ def rate_rows(cell: Cell, trials: Sequence[Sequence[EpochSample]]) -> list[Metri
 
     samples = [s for trial in trials for s in trial]
     paths = dict.fromkeys(p for s in samples for p in _counted(s.counts, COPY_TIME.name))
-    values: list[tuple[m.Measure, str, Value]] = [
+    values: list[tuple[m.Metric, str, Value]] = [
         (m.ROW_RATE, "", of_rows),
         (m.OF_COPY, "", of_copy),
         *((m.COPY_RATE, where, copied(where)) for where in paths),

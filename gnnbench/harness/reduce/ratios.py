@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gnnbench.config.experiment import Experiment, MeasureLimits
     from gnnbench.core.cell import Cell
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair, Plan
+    from gnnbench.harness.plan import CellPair, Plan
     from gnnbench.schema.samples import EpochSample
 
 
@@ -66,14 +66,14 @@ def apart(plan: Plan, cell: Cell, label: str) -> str:
     return " ".join([label, *settings])
 
 
-def _is_measured(pair: Pair, journal: JournalState) -> bool:
+def _is_measured(pair: CellPair, journal: JournalState) -> bool:
     assert pair.reference is not None
     failed = any(c.id in journal.failures for c in (pair.reference, pair.system))
     return not failed and bool(journal.trials(pair))
 
 
 def _row(
-    pair: Pair,
+    pair: CellPair,
     names: tuple[str, str],
     is_inverse: bool,
     journal: JournalState,

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gnnbench.config.experiment import MeasureLimits
     from gnnbench.core.cell import Cell
     from gnnbench.harness.journal import JournalState
-    from gnnbench.harness.plan import Pair
+    from gnnbench.harness.plan import CellPair
 
 
 def cell_doubtful(
-    cell: Cell, pair: Pair | None, journal: JournalState, measure: MeasureLimits
+    cell: Cell, pair: CellPair | None, journal: JournalState, measure: MeasureLimits
 ) -> str:
     """Reasons to doubt a row: disturbances, its own worker, and its reference's."""
     doubts = [*journal.pair_doubts(pair.id if pair else cell.id), *own_doubts(cell, pair, journal)]
@@ -34,7 +34,7 @@ def cell_doubtful(
 
 
 def unreliable(
-    cell: Cell, pair: Pair | None, journal: JournalState, measure: MeasureLimits
+    cell: Cell, pair: CellPair | None, journal: JournalState, measure: MeasureLimits
 ) -> Failure | None:
     """``unstable`` where a trial that counts is unreliable, so that there is no verdict.
 
@@ -53,7 +53,7 @@ def _no_verdict(doubts: Sequence[str]) -> Failure | None:
 
 
 def unstable(
-    cell: Cell, pair: Pair | None, journal: JournalState, measure: MeasureLimits
+    cell: Cell, pair: CellPair | None, journal: JournalState, measure: MeasureLimits
 ) -> Failure | None:
     """``unstable`` where the interval of the primary metric is wider than allowed."""
     metric, trials = primary_metric.of(cell.until), journal.by_trial(cell, pair)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gnnbench.core.counters import MEMORY_BYTES, MEMORY_MOST, Measure
+from gnnbench.core.counters import MEMORY_BYTES, MEMORY_MOST, Metric
 from gnnbench.measure.allocated import (
     allocating,
     forget_peak,
@@ -234,7 +234,7 @@ def _resident_peak(system: BuiltSystem, epoch: int) -> tuple[int, dict[str, int]
     return peak, {PROCESS: process, PROCESSES: elsewhere, **mapped}
 
 
-def _fact(component: str, what: Measure, size: int, where: str = "") -> Fact:
+def _fact(component: str, what: Metric, size: int, where: str = "") -> Fact:
     return component, what.name, size, where
 
 

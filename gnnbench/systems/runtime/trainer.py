@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from gnnbench.core.counters import Measure
+from gnnbench.core.counters import Metric
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, MiniBatch
 from gnnbench.kernels.to_device import to_device
@@ -60,7 +60,7 @@ class ModelTrainer:
         self.losses: list[Tensor] = []
         self._movement = ParameterMovement(self.model)
 
-    def prepare(self, batches: Iterable[Batch]) -> dict[Measure, float]:
+    def prepare(self, batches: Iterable[Batch]) -> dict[Metric, float]:
         """Do nothing: an eager step takes batches of any shape."""
         return {}
 
