@@ -48,7 +48,7 @@ def test_notes_name_the_rows_that_are_cut_or_have_other_random_numbers():
     assert law.startswith("In rows 1 and 5 ")
     whole = [result for result in ROWS if result.headline.against == "`baseline`"]
     assert readme.notes(whole) == []
-    assert readme.notes(ROWS[:1])[1].startswith("In row 1 the two sides")
+    assert readme.notes(ROWS[:1])[1].startswith("In row 1 (from the top) both systems")
 
 
 @pytest.mark.parametrize(
