@@ -1,1 +1,1 @@
-"""Schedule stage: how the phases of an epoch's batches follow one another."""
+"""Schedules that run in several processes: ranks, producers and consumers, partitions."""

@@ -1,8 +1,8 @@
-"""How many GPUs sample and how many train, and when one that samples is to train (GNNLab, s5.3).
+"""Numbers of Samplers and Trainers, and when a Sampler switches to training (GNNLab, section 5.3).
 
-The formulas alone; ``schedule=factored`` goes by them. On one GPU the first gives no Trainer and
-the second says to switch: that is ``schedule=alternate``. The paper does not number its equations;
-both are of its section "Flexible Scheduling".
+``schedule=factored`` uses these formulas. On one GPU the first gives no Trainer and the second
+tells the Sampler to switch, which is ``schedule=alternate``. The paper does not number its
+equations; both are in its section "Flexible Scheduling".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rank 0 does for the ranks of one schedule, in addition to the launcher's work."""
+"""Work of rank 0 for the ranks of one schedule, in addition to that of the launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each rank of ``schedule=factored`` runs of an epoch: a Sampler's part or a Trainer's.
+"""A rank's epoch in ``schedule=factored``, as a Sampler or as a Trainer.
 
 GNNLab, sections 5.2 and 5.3. A Sampler without further batches continues as a standby Trainer.
 """

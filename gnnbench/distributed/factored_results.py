@@ -1,4 +1,4 @@
-"""What ranks of ``schedule=factored`` report of an epoch, and how the reports are merged."""
+"""Results that the ranks of ``schedule=factored`` report for an epoch, and their merge."""
 
 from __future__ import annotations
 

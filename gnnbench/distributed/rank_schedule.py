@@ -1,4 +1,4 @@
-"""What each rank runs of an epoch: its shard of every batch's seeds, or its partition's seeds."""
+"""A rank's part of an epoch: its shard of every batch's seeds, or the seeds of its partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranks of one cell while they live: started, monitored, and ended together on a failure."""
+"""The ranks of one cell: started, monitored, and ended together on a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exception of another process, as it is sent to this one."""
+"""An exception of another process, in a form that can be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GNNAdvisor's aggregation: neighbour groups and a 2D workload, prepared anew in every call."""
+"""GNNAdvisor's aggregation: neighbour groups and a 2D workload, computed in every call."""
 
 from __future__ import annotations
 

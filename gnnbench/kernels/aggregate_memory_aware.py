@@ -1,8 +1,8 @@
 """FastGL's Memory-Aware aggregation (section 4.2), on a GPU, as published.
 
-A block of threads has ``x_nodes`` destinations and ``y_dims`` of their columns; partial sums and
-the edges' weights are in shared memory (``native/cuda/aggregate/memory_aware.h``). The backward is
-the same over the transpose.
+A thread block computes ``y_dims`` columns of ``x_nodes`` destinations. Partial sums and edge
+weights are in shared memory (``native/cuda/aggregate/memory_aware.h``). The backward pass is the
+same on the transpose.
 """
 
 from __future__ import annotations

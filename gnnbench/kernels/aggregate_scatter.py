@@ -1,4 +1,4 @@
-"""Aggregation by gather and scatter: a row for each edge is written, then added up, as PyG does."""
+"""Aggregation by gather and scatter, as in PyG: writes one row per edge, then sums the rows."""
 
 from __future__ import annotations
 

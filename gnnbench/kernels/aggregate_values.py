@@ -1,4 +1,4 @@
-"""An aggregation's mode as values of its edges, differentiable: what other products take."""
+"""Edge values that express an aggregation mode, for products with edge values; differentiable."""
 
 from __future__ import annotations
 

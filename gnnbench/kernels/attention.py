@@ -1,8 +1,8 @@
 """Operators of attention on a block's edges, with several heads, and their gradients.
 
-GAT (Velickovic et al., ICLR 2018): scores of edges, their softmax over each destination's edges,
-and sums of sources' rows that it weights. Each gradient is one pass over the block or its
-transpose, and every sum has its order, so results are the same bits for any number of threads.
+GAT (Velickovic et al., ICLR 2018): edge scores, their softmax over each destination's edges, and
+sums of source rows with these weights. Each gradient is one pass over the block or its transpose.
+Every sum has a fixed order, so results are bit-identical for any number of threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bias and ReLU between two layers, in one pass either way."""
+"""Fused bias and ReLU between two layers: one pass forward and one pass backward."""
 
 from __future__ import annotations
 

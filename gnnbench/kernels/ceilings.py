@@ -1,4 +1,4 @@
-"""Kernels that do nothing but what a machine is to be measured by; all tell that it was done."""
+"""Kernels that measure the peak rates of a machine; their results prove that the work was done."""
 
 from __future__ import annotations
 

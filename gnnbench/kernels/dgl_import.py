@@ -1,4 +1,4 @@
-"""Import of the real DGL, with what its last CPU release on PyPI needs on a recent Python."""
+"""Import of DGL, with workarounds that its last CPU release on PyPI needs on a recent Python."""
 
 from __future__ import annotations
 

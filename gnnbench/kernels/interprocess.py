@@ -1,7 +1,7 @@
-"""Memory that two processes write and read: a host's by ``memfd``, a GPU's by CUDA IPC.
+"""Memory shared by two processes: host memory by ``memfd``, GPU memory by CUDA IPC.
 
-Neither has a name in a file system. The kernel frees the host's with the last process that maps it,
-the driver a GPU's with the process that made it, however either ends.
+Neither has a name in a file system. The kernel frees host memory with the last process that maps
+it; the driver frees GPU memory with the process that allocated it, however the processes end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a sampler draws by: the name of a pick function and what the pick needs besides.
+"""Pick specifications: the name of a pick function and its parameters.
 
-The pick functions and their laws are written down in ``native/include/gnnbench/pick.h`` and
+The pick functions and their distributions are defined in ``native/include/gnnbench/pick.h`` and
 ``thinning.h``.
 """
 

@@ -1,4 +1,4 @@
-"""Whether PyG is here, and which of its sampling extensions."""
+"""Availability and selection of PyG's sampling extensions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def how_to_get(extension: str) -> str:
 
 
 def sample_by(extension: str) -> None:
-    """PyG's samplers use this extension from now on, whichever they would prefer.
+    """Make PyG's samplers use this extension instead of their default.
 
     Raises ``MissingError`` where PyG could not load it.
     """
@@ -74,7 +74,7 @@ def sample_by(extension: str) -> None:
 
 @contextmanager
 def sampling_by(extension: str) -> Iterator[None]:
-    """The same, meanwhile."""
+    """Like ``sample_by``, until the end of the context."""
     import torch_geometric.typing as flags
 
     preferred = flags.WITH_PYG_LIB

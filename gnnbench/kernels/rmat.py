@@ -1,8 +1,7 @@
-"""Native generator of R-MAT graphs (``gnnbench.datasets.generators.rmat``); all integers, the same
-bits
-on every device and for any number of threads.
+"""Native generator of R-MAT graphs (``gnnbench.datasets.generators.rmat``).
 
-While a graph is made it takes 16 bytes an edge above its CSC.
+All arithmetic is on integers: the same bits on every device and for any number of threads.
+Generation needs 16 bytes per edge in addition to the CSC.
 """
 
 from __future__ import annotations

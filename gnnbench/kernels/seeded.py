@@ -1,5 +1,7 @@
-"""Native generator of stand-in features, those of ``gnnbench.datasets.generators.seeded``: the same
-bits, at the rate at which memory is written."""
+"""Native generator of the features of ``gnnbench.datasets.generators.seeded``.
+
+The bits are the same; the speed is that of memory writes.
+"""
 
 from __future__ import annotations
 

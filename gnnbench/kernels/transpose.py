@@ -1,4 +1,4 @@
-"""A block's transpose, over which gradients go from destinations to sources."""
+"""A block's transpose, which gradients follow from destinations to sources."""
 
 from __future__ import annotations
 

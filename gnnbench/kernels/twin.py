@@ -1,7 +1,7 @@
 """Native generators of synthetic twins; all integers, the same bits on every device and for any
 number of threads.
 
-On a GPU a graph takes 16 bytes a stored edge and about 70 a node above its CSC while it is made.
+On a GPU, generation needs 16 bytes per stored edge and about 70 per node in addition to the CSC.
 
 Parameters are those of ``native/include/gnnbench/twin.h``; ``gnnbench.datasets.generators.twin``
 derives them from a recipe. Shares are integers out of 65536.

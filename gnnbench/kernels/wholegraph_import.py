@@ -1,4 +1,4 @@
-"""NVIDIA's WholeGraph from its PyPI wheels: its one communicator of a process, and its memory."""
+"""NVIDIA's WholeGraph from its PyPI wheels: its communicator, one per process, and its memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""GNN models, written alike for every framework, layer by layer on blocks."""
+"""GNN models on blocks, with the same layers in every framework."""

@@ -1,4 +1,4 @@
-"""Adam for a model's parameters, without what torch's class imports."""
+"""Adam for a model's parameters, without the imports of torch's class."""
 
 from __future__ import annotations
 

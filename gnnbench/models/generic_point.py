@@ -1,9 +1,9 @@
 """A point at which float32 and float64 must agree on every kink, and so on the gradient.
 
-Gradients jump where a pre-activation crosses 0, so that a right float32 system and the float64
-reference may differ there by as much as they like. The rows of a graph are often such a point:
-thousands of equal, constant or zero rows put a whole column of pre-activations on one side, or on
-0 itself. The gate draws rows of its own instead, and keeps the block's structure.
+Gradients jump where a pre-activation crosses 0, so that a correct float32 system and the float64
+reference may differ there by any amount. The rows of a graph are often such a point: thousands of
+equal, constant or zero rows put a whole column of pre-activations on one side, or on 0 itself. The
+gate therefore replaces the rows by random ones, and keeps the block's structure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The models by what one of their layers computes; imports no torch, so that names cost nothing."""
+"""The models, described by one of their layers; imports no torch, so that listing them is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A block in PyG's terms; apart, so that naming it does not import PyG."""
+"""A block in PyG's form; a separate module, so that its importers need not import PyG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights shared by a model's forms in every framework, so that they start equal."""
+"""Initial weights of a model, equal in every framework."""
 
 from __future__ import annotations
 

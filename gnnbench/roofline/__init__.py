@@ -1,1 +1,1 @@
-"""Where kernels stand below what the machine can do at most: ceilings, kernels, work, counters."""
+"""Kernels compared with the measured peaks of a machine: peaks, work and hardware counters."""

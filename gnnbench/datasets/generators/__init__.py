@@ -1,1 +1,1 @@
-"""Graphs made on the spot: twins, R-MAT, and seeded stand-ins for what a source lacks."""
+"""Generators of twins, R-MAT graphs, and seeded replacements for data that a source lacks."""

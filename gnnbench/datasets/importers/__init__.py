@@ -1,1 +1,1 @@
-"""Readers of what others store: raw dataset folders, edge lists, ``.npz``, objects in Python."""
+"""Importers of raw dataset folders, edge lists, ``.npz`` and other files, and Python objects."""

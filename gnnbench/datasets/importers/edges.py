@@ -1,10 +1,9 @@
 """Import a graph from a list of edges as text: one edge a line, ``source target [weight]``.
 
-Separated by blanks, tabs, commas or semicolons, gzipped or not; ``#`` and ``%`` begin comments
-(``gnnbench.datasets.importers.textfile``). A first line may name the columns. Ids are integers
-from 0
-on with any gaps; where they are not just 0, 1, ..., n - 1, nodes are numbered in the order of their
-ids and the graph keeps the ids as ``node_ids``.
+Columns are separated by blanks, tabs, commas or semicolons; files may be gzipped; ``#`` and ``%``
+begin comments (``gnnbench.datasets.importers.textfile``). A first line may name the columns. Ids
+are integers from 0 on, with any gaps. If they are not 0 to n - 1, nodes are numbered in the order
+of their ids, and the graph keeps the ids as ``node_ids``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Open the files that graphs, features, labels and splits come in, as arrays by name.
+"""Open files of graphs, features, labels and splits as arrays by name.
 
 ``.npz`` and ``.npy`` of numpy, ``.pt`` of torch (tensors, dicts of them, PyG's ``Data``), graph
-files of DGL, text. Nothing is unpickled but what torch calls weights, and PyG's ``Data``.
+files of DGL, text. Only weights in torch's sense and PyG's ``Data`` are unpickled.
 """
 
 from __future__ import annotations

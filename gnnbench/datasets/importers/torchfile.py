@@ -1,4 +1,4 @@
-"""Read what ``torch.save`` wrote. Nothing is unpickled but tensors, and PyG's ``Data``."""
+"""Read files of ``torch.save``. Only tensors and PyG's ``Data`` are unpickled."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The graph store: one folder a graph, written once, mapped read-only."""
+"""The graph store: one folder per graph, written once, mapped read-only."""

@@ -1,4 +1,4 @@
-"""What ``meta.json`` says about a graph's arrays: counts, symmetry and remarks."""
+"""Entries of ``meta.json`` about a graph's arrays: counts, symmetry and remarks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Seal a graph after its checksums agreed, so that later runs need not read all of it again.
 
 ``seal.json`` records device, inode, size and change times of every file, and the digest of
-``meta.json``. A graph with an unchanged seal is trusted. A seal is not a signature: whoever may
-write the store may write a seal as well.
+``meta.json``. A graph with an unchanged seal is trusted. A seal is not a signature: anyone
+who can write to the store can also write a seal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forms the process group of ranks that were started alike, before anything is loaded."""
+"""Forms the process group of ranks with equal commands, before any graph is loaded."""
 
 from __future__ import annotations
 

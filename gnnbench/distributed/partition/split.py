@@ -1,4 +1,4 @@
-"""How a graph is split over ranks, by name."""
+"""Methods that split a graph over ranks, by name."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The slow, obvious version of every operator and stage: what the fast ones are tested against."""
+"""Slow reference implementations of operators and stages, the oracles of the tests."""

@@ -1,4 +1,4 @@
-"""Aggregation on a block, one destination after the other, in float64."""
+"""Aggregation on a block, destination by destination, in float64."""
 
 from __future__ import annotations
 

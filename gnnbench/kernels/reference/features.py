@@ -1,4 +1,4 @@
-"""Gather of feature rows, one after the other."""
+"""Gather of feature rows, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of ids, over Python's."""
+"""Sets of ids, as Python sets."""
 
 from __future__ import annotations
 

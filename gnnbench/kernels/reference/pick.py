@@ -1,4 +1,4 @@
-"""Pick functions: which positions of a row are drawn, and the random walks that draw nodes instead.
+"""Pick functions, which draw positions of a row, and random walks, which draw nodes.
 
 ``draws`` are 32-bit words. A row's positions count from its first entry.
 """

@@ -1,4 +1,4 @@
-"""SIEVE as it is printed (Zhang et al., NSDI 2024, Algorithm 1), over a Python list."""
+"""SIEVE as published (Zhang et al., NSDI 2024, Algorithm 1), over a Python list."""
 
 from __future__ import annotations
 

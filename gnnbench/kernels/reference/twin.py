@@ -1,4 +1,4 @@
-"""The generator of synthetic twins, slow and plain: Python integers and sets, same bits.
+"""Reference generator of synthetic twins: Python integers and sets, the same bits.
 
 Follows ``native/include/gnnbench/twin.h`` step by step; meant for graphs of a few hundred nodes.
 """
