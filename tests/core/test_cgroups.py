@@ -1,4 +1,4 @@
-"""Limits of control groups, read from trees written out: v1, v2, nested, hybrid, containers."""
+"""Limits of control groups, read from fake trees: v1, v2, nested, hybrid, containers."""
 
 from pathlib import Path
 
@@ -56,19 +56,19 @@ CASES = {
 
 
 @pytest.mark.parametrize(("membership", "files", "cores", "memory"), CASES.values(), ids=CASES)
-def test_limits(tmp_path: Path, membership, files, cores, memory) -> None:
-    where = tree(tmp_path, membership, files)
-    assert cpu_limit(*where) == cores
-    assert memory_limit(*where) == memory
+def test_cpu_and_memory_limits(tmp_path: Path, membership, files, cores, memory) -> None:
+    paths = tree(tmp_path, membership, files)
+    assert cpu_limit(*paths) == cores
+    assert memory_limit(*paths) == memory
 
 
-def test_without_a_list_of_groups(tmp_path: Path) -> None:
+def test_cpu_limit_without_a_membership_file(tmp_path: Path) -> None:
     root, _ = tree(tmp_path, "", {"cpu.max": "100000 100000"})
     assert cpu_limit(root, tmp_path / "none") == 1.0
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 4), (8.0, 4), (2.5, 2), (0.4, 1), (4.0, 4)])
-def test_threads_follow_the_quota(monkeypatch, quota, cores) -> None:
+def test_usable_cores_are_limited_by_the_quota(monkeypatch, quota, cores) -> None:
     monkeypatch.setattr(cgroups, "cpu_limit", lambda: quota)
     monkeypatch.setattr(cgroups.os, "sched_getaffinity", lambda pid: set(range(4)))
     assert usable_cores() == cores

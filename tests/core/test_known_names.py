@@ -1,4 +1,4 @@
-"""Which known name a typed one is taken for."""
+"""The known name that is nearest to a misspelled one."""
 
 import pytest
 
@@ -11,13 +11,13 @@ SYSTEMS = ("baseline", "best", "dgl", "fastgl", "fastsample", "gnnadvisor", "gnn
 @pytest.mark.parametrize(
     "typed,known,meant",
     [
-        ("gnc", MODELS, "gcn"),  # two letters exchanged
+        ("gnc", MODELS, "gcn"),  # exchanged letters
         ("gni", MODELS, "gin"),
         ("gta", MODELS, "gat"),
         ("GCN", MODELS, "gcn"),
         ("grahpsage", MODELS, "graphsage"),
         ("basline", SYSTEMS, "baseline"),
-        ("gnnadv", SYSTEMS, "gnnadvisor"),  # a name begun is not the short one with fewer slips
+        ("gnnadv", SYSTEMS, "gnnadvisor"),  # a prefix, although a shorter name has fewer slips
         ("gnnalb", SYSTEMS, "gnnlab"),
         ("dlg", SYSTEMS, "dgl"),
         ("xyz", SYSTEMS, ""),
@@ -26,7 +26,7 @@ SYSTEMS = ("baseline", "best", "dgl", "fastgl", "fastsample", "gnnadvisor", "gnn
         ("gcn", (), ""),
     ],
 )
-def test_the_nearest_name_is_meant(typed, known, meant):
+def test_nearest_name(typed, known, meant):
     assert nearest(typed, known) == meant
 
 
@@ -34,10 +34,10 @@ def test_the_nearest_name_is_meant(typed, known, meant):
     "typed,meant,count",
     [("gnc", "gcn", 1), ("gnc", "gin", 2), ("", "abc", 3), ("abc", "abc", 0), ("abcd", "badc", 2)],
 )
-def test_an_exchange_is_one_slip(typed, meant, count):
+def test_exchanged_letters_are_one_slip(typed, meant, count):
     assert slips(typed, meant) == slips(meant, typed) == count
 
 
-def test_of_many_names_forty_are_told():
+def test_suggestion_lists_at_most_forty_names():
     words = suggestion("none", [f"x{i:03d}" for i in range(43)])
     assert words.startswith("known are x000, ") and words.endswith(", x039 and 3 more")

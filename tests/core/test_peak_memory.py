@@ -116,7 +116,7 @@ def worker_rank(small_graph, monkeypatch):
     rank._pulse = Pulse.alone()
     partition = SimpleNamespace(compare=recorder("compare", ""))
     rank._rank_schedule = SimpleNamespace(
-        partition=partition, results=recorder("audited", "told"), rank=1
+        partition=partition, results=recorder("audited", "results"), rank=1
     )
     return rank, depths
 
@@ -124,7 +124,7 @@ def worker_rank(small_graph, monkeypatch):
 def test_checks_of_a_rank_are_excluded_from_the_peak(worker_rank):
     rank, depths = worker_rank
     rank.answer(RunEpoch(3, False, False))
-    assert rank.answer(AuditEpoch(3)) == "told"
+    assert rank.answer(AuditEpoch(3)) == "results"
     rank.answer(RunEpoch(4, True, False))
     rank.answer(AuditEpoch(4))
     rank.answer(ComparePartition(0, []))

@@ -1,9 +1,9 @@
-"""Progress where standard error is no terminal: plain lines, few of them."""
+"""Progress without a terminal: few plain lines."""
 
 from gnnbench.core.progress import Display
 
 
-def follow(capsys, quiet):
+def progress_lines(capsys, quiet):
     now = [0.0]
     with Display(quiet, clock=lambda: now[0]) as display:
         display.plan(2, 300.0)
@@ -21,8 +21,8 @@ def follow(capsys, quiet):
     return capsys.readouterr().err.splitlines()
 
 
-def test_a_line_for_what_begins_and_one_a_minute(capsys):
-    assert follow(capsys, quiet=False) == [
+def test_step_is_printed_when_it_begins_and_once_a_minute(capsys):
+    assert progress_lines(capsys, quiet=False) == [
         "1 of 2: products: preparing",
         "1 of 2: gcn baseline: starting",
         "1 of 2: gcn dgl: starting",
@@ -34,10 +34,10 @@ def test_a_line_for_what_begins_and_one_a_minute(capsys):
 
 
 def test_quiet_is_silent(capsys):
-    assert follow(capsys, quiet=True) == []
+    assert progress_lines(capsys, quiet=True) == []
 
 
-def test_other_work_is_told_every_ten_seconds(capsys):
+def test_preparation_is_printed_every_ten_seconds(capsys):
     now = [0.0]
     with Display(False, clock=lambda: now[0]) as display:
         display.plan(1, 0.0)

@@ -116,7 +116,7 @@ def test_import_error_of_a_plug_in_is_passed_on(extra):
         registry.load("system", "gone")
 
 
-def test_foreign_samplers():
+def test_foreign_samplers_are_no_native_samplers():
     samplers = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
     foreign = {n for n, cls in samplers.items() if not issubclass(cls, Sampler)}
     assert foreign == {"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
@@ -145,7 +145,7 @@ def test_source_digest_covers_a_module_or_a_package(extra, tmp_path, monkeypatch
     assert digest("lone")[1] != lone
 
 
-def test_plug_in_takes_part_as_a_system_or_a_stage(extra):
+def test_plug_in_is_detected_as_a_system_or_a_stage(extra):
     extra("sampler", "mine=lone_sampler:Mine")
     extra("system", "own=lone_system:OWN")
     assert registry.has_plugin("own", {})

@@ -1,4 +1,4 @@
-"""Any text is safe in every kind of output."""
+"""Any text is escaped for each kind of output."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ TEXTS = st.one_of(ANY, HOSTILE)
         ("no\u00a0break", "no\u00a0break"),
     ],
 )
-def test_what_is_not_printable_is_escaped(given_text, shown):
+def test_unprintable_characters_are_escaped(given_text, shown):
     assert text.printable(given_text) == shown
 
 
@@ -68,7 +68,7 @@ def test_markdown_has_no_tags_no_links_and_no_further_cells(given_text):
         ("reddit~twin", "reddit~twin"),
     ],
 )
-def test_markdown_by_hand(given_text, shown):
+def test_markdown_examples(given_text, shown):
     assert text.markdown(given_text) == shown
 
 
@@ -82,7 +82,7 @@ def test_markdown_by_hand(given_text, shown):
         ("1 core", "1 core"),
     ],
 )
-def test_a_line_of_markdown_begins_no_block(given_text, shown):
+def test_markdown_line_does_not_begin_a_block(given_text, shown):
     assert text.markdown_line(given_text) == shown
 
 
@@ -123,7 +123,7 @@ def test_csv_has_no_formula(value):
         ("-1.5e-3", "-1.5e-3"), ("\t=1", r"'\t=1"), (" =1", "' =1"), ("a-b", "a-b"), (None, None),
     ],
 )  # fmt: skip
-def test_csv_by_hand(value, shown):
+def test_csv_examples(value, shown):
     assert text.csv_cell(value) == shown
 
 
@@ -132,14 +132,14 @@ def test_matplotlib_draws_any_text():
     from matplotlib.figure import Figure
 
     hostile = ["$x^{$", "$$", r"\$x^{$", "a$b$c", "\x1b\x00", "\udce9", "x" * 100_000]
-    for one in hostile:
+    for label in hostile:
         figure = Figure(figsize=(1, 1))
-        figure.suptitle(text.figure(one))
+        figure.suptitle(text.figure(label))
         FigureCanvasAgg(figure).draw()
 
 
 @given(TEXTS)
-def test_no_label_of_a_figure_is_a_formula(given_text):
+def test_figure_label_is_never_a_formula(given_text):
     from matplotlib.cbook import is_math_text
 
     assert not is_math_text(text.figure(given_text))
@@ -152,7 +152,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_console_styles_but_its_texts_do_not(monkeypatch):
+def test_console_styles_headers_but_escapes_texts(monkeypatch):
     from rich.table import Table
 
     screen = Screen()
@@ -169,7 +169,7 @@ def test_a_console_styles_but_its_texts_do_not(monkeypatch):
 
 
 def ascii_streams(monkeypatch):
-    """What standard output gets; called by the test, since pytest sets streams after fixtures."""
+    """Replace standard output and error, after pytest has set them; return the written bytes."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
@@ -186,7 +186,7 @@ def test_printing_never_fails(given_text):
     assert all(sign.isprintable() or sign in "\n\t" for sign in shown)
 
 
-def test_ascii_streams_take_other_letters(monkeypatch):
+def test_ascii_stream_escapes_other_letters(monkeypatch):
     raw = ascii_streams(monkeypatch)
     print("caf\u00e9 \udce9 \x1b")
     sys.stdout.flush()
