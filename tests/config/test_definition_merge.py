@@ -60,7 +60,7 @@ def test_extending_definition_overrides_the_inherited_default_profile(tmp_path):
     extending = (
         "schema_version = 2\nextends = 'mine.toml'\n[profiles.small]\naxes.dataset = ['x']\n"
     )
-    merged = ex.resolve(ex.load(write(tmp_path, extending, "heir.toml")))
+    merged = ex.resolve(ex.load(write(tmp_path, extending, "extending.toml")))
     assert (merged.axis("dataset"), merged.axis("hidden")) == (["x"], [16])
 
 

@@ -23,6 +23,7 @@ def knows(system, given):
         ("fanouts=10/5", {"axes": {"fanouts": [[10, 5]]}}),
         ("fanouts=[]", {"axes": {"fanouts": [[]]}}),
         ("fanouts=15,10,5", {"axes": {"fanouts": [[15, 10, 5]]}}),
+        ("fanouts=10/5,15/10/5", {"axes": {"fanouts": [[10, 5], [15, 10, 5]]}}),
         ("fanouts=7", {"axes": {"fanouts": [[7]]}}),
         ("fanouts=-1", {"axes": {"fanouts": [[-1]]}}),
         ("fanouts=10/-1", {"axes": {"fanouts": [[10, -1]]}}),

@@ -71,17 +71,6 @@ def test_invalid_fanouts_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("10/5", [[10, 5]]), ("10,5", [[10, 5]]), ("15", [[15]]),
-        ("10/5,15/10/5", [[10, 5], [15, 10, 5]]),
-    ],
-)  # fmt: skip
-def test_short_forms_of_fanouts(text, values):
-    assert overrides._axis_values("fanouts", int(text) if text.isdigit() else text) == values
-
-
-@pytest.mark.parametrize(
     ("option", "words"),
     [
         (

@@ -8,7 +8,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness.launch import make_request
 
 HEAD = 'schema_version = 2\nextends = "breakdown"\ndefault_profile = "smoke"\n'
-MANY = '[axes]\nsystem = ["baseline"]\n'
+BASELINE = '[axes]\nsystem = ["baseline"]\n'
 
 
 def request(tmp_path, text, **over):
@@ -59,7 +59,7 @@ def request(tmp_path, text, **over):
         ),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_told_by_file_and_table(tmp_path, text, words):
+def test_invalid_value_is_reported_with_file_and_table(tmp_path, text, words):
     with pytest.raises(UsageError) as caught:
         request(tmp_path, text)
     assert words in str(caught.value)
@@ -76,12 +76,12 @@ def test_a_wrong_value_is_told_by_file_and_table(tmp_path, text, words):
         {"datasets": ("prodcts",)},
     ],
 )
-def test_what_was_typed_names_no_file(tmp_path, over):
+def test_invalid_option_names_no_file(tmp_path, over):
     with pytest.raises(UsageError, match=r"^unknown "):
-        request(tmp_path, MANY, **over)
+        request(tmp_path, BASELINE, **over)
 
 
-def test_of_what_is_extended_its_own_file_is_named(tmp_path):
+def test_invalid_value_of_an_extended_definition_names_its_file(tmp_path):
     (tmp_path / "base.toml").write_text(f'{HEAD}[axes]\n"baseline.sampler" = ["fused"]\n')
     (tmp_path / "mine.toml").write_text('schema_version = 2\nextends = "base.toml"\n')
     with pytest.raises(UsageError, match=r"^'base\.toml', \[axes\] baseline\.sampler: unknown"):

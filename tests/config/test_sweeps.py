@@ -61,7 +61,7 @@ def test_sweep_replaces_one_of_the_same_name(tmp_path):
     assert load(tmp_path, text, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
     write(tmp_path, text, "base.toml")
     extending = "schema_version = 2\nextends = 'base'\n[sweeps.size]\nthreads = [1, 2, 3, 4]\n"
-    experiment = ex.load(write(tmp_path, extending, "heir.toml"))
+    experiment = ex.load(write(tmp_path, extending, "extending.toml"))
     assert ex.resolve(experiment).sweeps == {"size": {"threads": [1, 2, 3, 4]}}
     assert ex.resolve(experiment, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
 
