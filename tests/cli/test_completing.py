@@ -11,7 +11,7 @@ from gnnbench.core import registry
 from gnnbench.core.errors import UsageError
 
 
-def test_names_are_completed(tmp_path, monkeypatch):
+def test_prefix_is_completed_to_known_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     assert "breakdown" in completing.experiments("bre") and completing.experiments("nosuch") == []
@@ -26,14 +26,14 @@ def test_names_are_completed(tmp_path, monkeypatch):
     assert completing.runs("t") == ["transitivity"]
 
 
-def test_a_list_by_commas_is_continued_without_repeats():
+def test_comma_separated_list_is_completed_without_repeats():
     known = sorted(registry.known(registry.SYSTEM))
     rest = [name for name in known if name != "baseline"]
     assert completing.systems("baseline,") == [f"baseline,{name}" for name in rest]
     assert completing.systems("baseline,dg") == ["baseline,dgl"]
 
 
-def test_an_unusable_store_offers_nothing(monkeypatch):
+def test_unusable_store_has_no_completions(monkeypatch):
     def refuse():
         raise UsageError("no store")
 
@@ -42,27 +42,27 @@ def test_an_unusable_store_offers_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words,offered",
+    "words,completion",
     [
         ("gnnbench run breakdown --systems baseline,dg", "baseline,dgl"),
         ("gnnbench compare --csv --format mark", "markdown"),
     ],
 )
-def test_bash_gets_completions_without_a_warning(words, offered):
-    wanted = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = subprocess.run(
+def test_bash_gets_completions_without_a_warning(words, completion):
+    variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    result = subprocess.run(
         [sys.executable, "-m", "gnnbench.cli"], capture_output=True, text=True,
-        env={**os.environ, **wanted, "_GNNBENCH_COMPLETE": "complete_bash"},
+        env={**os.environ, **variables, "_GNNBENCH_COMPLETE": "complete_bash"},
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert offered in done.stdout.split()
+    assert (result.returncode, result.stderr) == (0, "")
+    assert completion in result.stdout.split()
 
 
-def test_the_script_for_bash_is_shown():
-    done = subprocess.run(
+def test_bash_completion_script_is_printed():
+    result = subprocess.run(
         [sys.executable, "-m", "gnnbench.cli", "--show-completion", "bash"],
         capture_output=True, text=True,
         env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "_GNNBENCH_COMPLETE=complete_bash" in done.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "_GNNBENCH_COMPLETE=complete_bash" in result.stdout

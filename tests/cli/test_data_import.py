@@ -1,4 +1,4 @@
-"""What ``gnnbench data import`` prints, of new, known and replaced names, and of folders."""
+"""Output and errors of ``gnnbench data import``."""
 
 import json
 
@@ -6,38 +6,38 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def edges(tmp_path, monkeypatch):
+def edge_files(tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 0\n")
     (tmp_path / "more.txt").write_text("0 1\n1 2\n2 0\n2 1\n")
 
 
-def imported(said, file, *options):
+def import_graph(said, file, *options):
     code, out, err = said("data", "import", file, "--name", "mine", "--symmetric", *options)
     assert (code, err.count("\n")) == (0, 0), err
     return out.splitlines()
 
 
-def test_a_graph_is_stored_kept_and_replaced(said, tmp_path):
+def test_graph_is_stored_kept_and_replaced(said, tmp_path):
     counts = "3 nodes, 6 directed edges"
-    first = imported(said, "edges.txt")
+    first = import_graph(said, "edges.txt")
     assert first[0] == str(tmp_path / "store" / "imported" / "mine")
     assert first[1] == f"mine: {counts}"
     assert first[2] == "features: random, from the seed"
-    again = imported(said, "edges.txt")
+    again = import_graph(said, "edges.txt")
     assert again[1] == f"mine: stored already, from the same file with the same options; {counts}"
     code, out, err = said("data", "import", "more.txt", "--name", "mine", "--symmetric")
     assert (code, out) == (2, "") and "--replace" in err
-    assert imported(said, "more.txt", "--replace")[1] == (
+    assert import_graph(said, "more.txt", "--replace")[1] == (
         f"mine: replaced the graph of that name; {counts}"
     )
-    again = imported(said, "more.txt", "--replace", "--json")
+    again = import_graph(said, "more.txt", "--replace", "--json")
     assert json.loads("\n".join(again))["state"] == "unchanged"
 
 
-def test_no_line_is_one_stray_word(said, tmp_path):
+def test_output_lines_have_three_words_or_more(said, tmp_path):
     (tmp_path / "x.txt").write_text("1 2\n3 4\n5 6\n")
-    lines = imported(said, "edges.txt", "--features", "x.txt")
+    lines = import_graph(said, "edges.txt", "--features", "x.txt")
     assert "features: those of the source" in lines
     assert [line for line in lines[1:] if len(line.split()) < 3] == []
 
@@ -53,7 +53,7 @@ def test_no_line_is_one_stray_word(said, tmp_path):
         ("", "the source is empty"),
     ],
 )
-def test_a_source_that_is_no_file_is_refused(said, tmp_path, source, message):
+def test_source_that_is_no_file_is_refused(said, tmp_path, source, message):
     for name in ("folder", "ogbn_arxiv"):
         (tmp_path / name).mkdir()
     code, out, err = said("data", "import", source, "--name", "mine")

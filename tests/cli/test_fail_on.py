@@ -20,11 +20,11 @@ class Outcome:
 @pytest.fixture
 def outcome(monkeypatch):
     """Runs nothing; returns the outcome that the command reports."""
-    made = Outcome([])
-    monkeypatch.setattr(campaign, "run", lambda request, display: made)
+    fake = Outcome([])
+    monkeypatch.setattr(campaign, "run", lambda request, display: fake)
     monkeypatch.setattr("gnnbench.analysis.plots.draw", lambda folder, figures: [])
     monkeypatch.setattr(running, "_show_run", lambda *shown: None)
-    return made
+    return fake
 
 
 COMMAND = ("run", "breakdown", "--profile", "smoke", "--systems", "baseline,fastsample")
@@ -40,7 +40,7 @@ COMMAND = ("run", "breakdown", "--profile", "smoke", "--systems", "baseline,fast
         ([{"verdict": "slower", "p_adjusted": 0.01}], 3, 3),
     ],
 )
-def test_exit_code(said, outcome, rows, failed, expected):
+def test_significant_slowdown_sets_the_exit_code(said, outcome, rows, failed, expected):
     outcome.rows, outcome.exit_code = rows, failed
     assert said(*COMMAND, "--fail-on", "slower")[0] == expected
     assert said(*COMMAND)[0] == failed

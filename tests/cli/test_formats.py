@@ -27,7 +27,7 @@ FORMATS = {
 
 
 @pytest.fixture(autouse=True)
-def one_run(tmp_path, monkeypatch):
+def two_runs(tmp_path, monkeypatch):
     for name in ("run-1", "run-2"):
         shutil.copytree(REFERENCE / "transitivity", tmp_path / "results" / "transitivity" / name)
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
@@ -36,7 +36,7 @@ def one_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "words,form", [(w, f) for w, forms in FORMATS.items() for f in forms], ids=str
 )
-def test_a_format_is_valid(said, words, form):
+def test_output_of_a_format_is_valid(said, words, form):
     code, out, err = said(*words, "--format", form)
     assert (code, err) == (0, "") and out
     if form == "json":
@@ -52,12 +52,12 @@ def test_a_format_is_valid(said, words, form):
 
 @pytest.mark.parametrize("words", [("show",), ("data", "info", "products~twin")], ids=str)
 def test_json_option_is_short_for_format_json(said, words):
-    one = said(*words, "--json")
-    assert one == said(*words, "--format=json") and (one[0], one[2]) == (0, "")
+    short = said(*words, "--json")
+    assert short == said(*words, "--format=json") and (short[0], short[2]) == (0, "")
 
 
 @pytest.mark.parametrize("command,form", [("show", "csv"), ("runs", "markdown"), ("show", "latex")])
-def test_a_deprecated_spelling_works_and_warns_once(said, command, form):
+def test_deprecated_option_works_and_warns_once(said, command, form):
     new, old = said(command, "--format", form), said(command, f"--{form}")
     assert old[:2] == new[:2]
     assert old[2] == f"gnnbench: --{form} is deprecated; give --format {form}\n"
@@ -74,13 +74,13 @@ def test_two_formats_are_refused(said, words):
     assert "more than one format" in err
 
 
-def test_a_format_that_a_command_lacks_is_refused(said):
+def test_unsupported_format_is_refused(said):
     code, out, err = said("doctor", "--format", "csv")
     assert (code, out) == (2, "") and "'csv' is not one of 'table', 'json'" in err
     code, out, err = said("list", "--format", "csv")
     assert (code, out) == (2, "") and "CSV holds one table" in err and "systems" in err
 
 
-def test_arguments_after_two_dashes_are_no_options(said):
+def test_arguments_after_two_dashes_are_not_options(said):
     code, _, err = said("show", "--", "--csv")
     assert code == 2 and "'--csv' is no run" in err

@@ -1,4 +1,4 @@
-"""Help is quick because it imports little; a time would depend on the machine, this does not."""
+"""Help imports few modules. A limit on its time would depend on the machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ try:
 except SystemExit as end:
     print(json.dumps([end.code, *sys.modules]))
 """
-# They make the output safe, with the standard library alone.
+# Escape and check the output; import the standard library only.
 GUARD = {"gnnbench.core.terminal", "gnnbench.core.text"}
 
 
@@ -46,17 +46,17 @@ def run(code: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def check_few(modules: set[str]) -> None:
+def check_imports(modules: set[str]) -> None:
     assert not modules & LARGE
     ours = {name for name in modules if name.split(".")[0] == "gnnbench"}
     assert "gnnbench.cli.running" in ours
-    few = {"gnnbench", "gnnbench.version", "gnnbench.cli"}
-    few |= {f"gnnbench.core{name}" for name in ("", ".console", ".errors")}
-    assert {name for name in ours - few if not name.startswith("gnnbench.cli.")} == set()
+    allowed = {"gnnbench", "gnnbench.version", "gnnbench.cli"}
+    allowed |= {f"gnnbench.core{name}" for name in ("", ".console", ".errors")}
+    assert {name for name in ours - allowed if not name.startswith("gnnbench.cli.")} == set()
 
 
-def test_help_imports_the_command_line_alone() -> None:
-    """Also that of every command; a later one may use what an earlier one imported."""
+def test_help_imports_only_the_command_line() -> None:
+    """All commands share a process, so a later one may use modules that an earlier one imported."""
     commands = [[], *([name] for name in COMMANDS)]
     commands += [["data", name] for name in DATA] + [["new", name] for name in NEW]
     lines = run(HELP, json.dumps(commands))
@@ -64,11 +64,11 @@ def test_help_imports_the_command_line_alone() -> None:
         code, text, *modules = json.loads(line)
         assert code == 0 and " ".join(words) in text.splitlines()[0]
         assert words or all(f"\n  {command} " in text for command in COMMANDS)
-        check_few(set(modules))
+        check_imports(set(modules))
 
 
-def test_the_program_imports_what_guards_its_output_and_no_more() -> None:
+def test_program_imports_only_the_output_guard_in_addition() -> None:
     *text, last = run(PROGRAM, "--help")
     code, *modules = json.loads(last)
     assert code == 0 and "Usage: gnnbench" in "\n".join(text) and set(modules) >= GUARD
-    check_few(set(modules) - GUARD)
+    check_imports(set(modules) - GUARD)

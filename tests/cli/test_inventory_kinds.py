@@ -26,7 +26,7 @@ def test_kinds_and_systems_are_listed_in_any_case(typed, known):
     assert outputs[0].output == outputs[1].output
 
 
-def test_a_system_is_listed_with_its_settings_in_80_columns():
+def test_settings_of_a_system_fit_80_columns():
     out = CliRunner().invoke(app, ["list", "baseline"])
     assert out.exit_code == 0, out.output
     lines = out.output.splitlines()
@@ -45,31 +45,31 @@ def test_a_system_is_listed_with_its_settings_in_80_columns():
     assert paths == list(system["settings"]) and "schedule.step" in paths
 
 
-def test_an_unknown_name_is_compared_with_experiments_and_systems():
+def test_unknown_name_suggests_an_experiment_or_a_system():
     with pytest.raises(UsageError, match="experiment or system 'basline'; did you mean 'baselin"):
         CliRunner().invoke(app, ["list", "basline"], catch_exceptions=False)
     with pytest.raises(UsageError, match="--profile belongs to an experiment"):
         CliRunner().invoke(app, ["list", "dgl", "--profile", "x"], catch_exceptions=False)
 
 
-def test_a_definition_in_the_folder_has_precedence_over_a_system(tmp_path, monkeypatch):
+def test_definition_in_the_folder_has_precedence_over_a_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = 'schema_version = 2\nextends = "breakdown"\ntitle = "Mine"\n'
     (tmp_path / "baseline.toml").write_text(text)
     assert CliRunner().invoke(app, ["list", "baseline"]).output.startswith("baseline: Mine\n")
 
 
-def test_reasons_are_the_first_of_the_remarks():
+def test_remarks_begin_with_the_reasons():
     rows = [
         {"id": "1", "system": "a", "status": "oom_host", "reason": "no room", "doubtful": ""},
         {"id": "2", "system": "b", "status": "ok", "reason": "", "doubtful": "others ran"},
     ]
-    shaken = "others ran; measured once more it was so again"
+    reason = "others ran; measured once more it was so again"
     rows.append(
-        {"id": "3", "system": "c", "status": "unstable", "reason": shaken, "doubtful": "others ran"}
+        {"id": "3", "system": "c", "status": "unstable", "reason": reason, "doubtful": "others ran"}
     )
     lines = reasons(rows)
     assert lines == [
-        "a: oom_host: no room", f"c: unstable: {shaken}", "(?) b: others ran",
+        "a: oom_host: no room", f"c: unstable: {reason}", "(?) b: others ran",
     ]  # fmt: skip
     assert remarks(rows)[:3] == lines

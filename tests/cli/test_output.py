@@ -1,4 +1,4 @@
-"""Where standard output cannot be written, a command says so in one sentence."""
+"""Errors of standard output are reported in one sentence."""
 
 import subprocess
 import sys
@@ -18,27 +18,29 @@ FULL = Path("/dev/full")
     "words",
     [("--help",), ("show", RUN)],
 )
-def test_a_full_disk_is_named(words):
+def test_full_disk_is_reported(words):
     with FULL.open("w") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "gnnbench.cli", *words],
             stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("gnnbench: standard output cannot be written (No space left")
+    assert result.returncode == 2 and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("gnnbench: standard output cannot be written (No space left")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_another_error_comes_before_the_full_disk():
+def test_earlier_error_is_reported_instead_of_the_full_disk():
     with FULL.open("w") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "gnnbench.cli", "show", "nosuch"],
             stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-    assert done.returncode == 2 and "'nosuch' is no run" in done.stderr
+    assert result.returncode == 2 and "'nosuch' is no run" in result.stderr
 
 
 class Failing:
+    """A stream whose writes raise ``error``."""
+
     name = "<stderr>"
 
     def __init__(self, error):
@@ -50,7 +52,7 @@ class Failing:
     flush = isatty = lambda self: self.write("")
 
 
-def test_a_guarded_stream_names_the_problem_and_passes_on_a_closed_pipe():
+def test_guarded_stream_reports_errors_but_not_a_closed_pipe():
     stream = terminal.Guarded(Failing(OSError(5, "Input/output error")))
     for call in (lambda: stream.write("x"), stream.flush, terminal.unguarded(stream).flush):
         with pytest.raises(OutputError, match="standard error cannot be written"):

@@ -1,4 +1,4 @@
-"""``gnnbench list`` and ``gnnbench doctor`` in lines of a terminal."""
+"""Output of ``gnnbench list`` and ``gnnbench doctor`` in a terminal."""
 
 import pytest
 

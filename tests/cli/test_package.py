@@ -69,8 +69,8 @@ def test_new_packages_pass_their_tests_and_are_measured(tmp_path, installed, sai
         assert [f.name for f in files] == ["pyproject.toml", f"{name}.py", f"test_{name}.py"]
         installed(folder)
     tests = [sys.executable, "-m", "pytest", "-q", "packages", "-p", "no:cacheprovider"]
-    done = subprocess.run(tests, capture_output=True, text=True)
-    assert "4 passed" in done.stdout, done.stdout
+    result = subprocess.run(tests, capture_output=True, text=True)
+    assert "4 passed" in result.stdout, result.stdout
     code, out, error = said(*RUN, "--systems", ",".join(("baseline", *WORK)))
     assert code == 0, out + error
     (cells,) = tmp_path.glob("results/*/run-*/cells.csv")
@@ -93,14 +93,14 @@ def test_new_packages_pass_their_tests_and_are_measured(tmp_path, installed, sai
         ("json", "a module 'json' is installed already; take another name, as 'my_json'"),
     ],
 )
-def test_an_impossible_name_is_refused(name, message, tmp_path):
+def test_invalid_name_is_refused(name, message, tmp_path):
     with pytest.raises(UsageError) as error:
         write("sampler", name, tmp_path / "package")
     assert str(error.value) == message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_or_impossible_folder_is_refused(tmp_path, monkeypatch):
+def test_existing_or_unwritable_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
     with pytest.raises(UsageError, match="'mine' exists already; name another folder: --out"):

@@ -66,15 +66,15 @@ def test_piped_tables_have_at_most_80_columns(said, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_committed_run_is_shown_in_80_columns(said, name):
+def test_tables_of_a_committed_run_fit_80_columns(said, name):
     code, out, _ = said("show", str(RUNS[name]))
-    tables, again, _ = re.split("\n(Again|All columns): ", out)  # commands and paths: whole lines
+    tables, again, _ = re.split("\n(Again|All columns): ", out)  # the rest is not wrapped
     assert code == 0 and again
     assert max(len(line.rstrip()) for line in tables.splitlines()) <= 80
     assert "astest here: " in tables or "o winner" in tables
 
 
-def test_a_comparison_of_systems_is_ranked_in_one_table(said):
+def test_systems_are_ranked_in_one_table(said):
     folder = str(REFERENCE.parent / "h200" / "breakdown-systems-papers")
     _, narrow, _ = said("show", folder)
     _, wide, _ = said("show", folder, "--wide")
@@ -106,7 +106,7 @@ def test_show_prints_a_run_as_json(said):
     assert {"figures", "metrics", "ratios"} <= run.keys()
 
 
-def test_runs_are_listed_by_names_that_compare_takes(said):
+def test_listed_run_names_are_accepted_by_compare(said):
     code, out, _ = said("runs", "--json")
     names = [r["run"] for r in json.loads(out)]
     assert (code, names) == (0, ["transitivity", "transitivity~1"])

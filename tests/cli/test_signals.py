@@ -33,14 +33,14 @@ def start_waiting(before="", **streams):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_interrupts_the_command(number):
+def test_signal_interrupts_the_command(number):
     process = start_waiting()
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, "gnnbench: interrupted\n")
 
 
-def test_nohup_is_respected():
+def test_ignored_hangup_stays_ignored():
     process = start_waiting("signal.signal(signal.SIGHUP, signal.SIG_IGN)")
     process.send_signal(signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -50,32 +50,31 @@ def test_nohup_is_respected():
     assert process.returncode == 130
 
 
-def test_a_closed_terminal_leaves_the_exit_code():
-    """Nobody can read the message."""
-    ours, theirs = os.openpty()
-    process = start_waiting(stderr=theirs)
-    os.close(theirs)
-    os.close(ours)
+def test_exit_code_is_kept_if_the_terminal_is_closed():
+    parent_end, child_end = os.openpty()
+    process = start_waiting(stderr=child_end)
+    os.close(child_end)
+    os.close(parent_end)
     process.send_signal(signal.SIGHUP)
     process.communicate(timeout=60)
     assert process.returncode == 130
 
 
-def test_a_closed_pipe_is_no_failure():
-    """More is printed than a buffer holds, so that a write fails in the middle of the command."""
-    ours, theirs = os.pipe()
-    os.close(ours)
-    done = subprocess.run(
+def test_closed_pipe_is_not_an_error():
+    """The output is longer than a buffer, so that a write fails during the command."""
+    parent_end, child_end = os.pipe()
+    os.close(parent_end)
+    result = subprocess.run(
         [sys.executable, "-m", "gnnbench", "list", "experiments", "--json"],
-        stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=120,
+        stdout=child_end, stderr=subprocess.PIPE, text=True, timeout=120,
     )  # fmt: skip
-    os.close(theirs)
-    assert (done.returncode, done.stderr) == (0, "")
+    os.close(child_end)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_a_closed_output_is_no_internal_error():
-    done = subprocess.run(
+def test_closed_standard_output_is_not_an_internal_error():
+    result = subprocess.run(
         ["sh", "-c", '"$0" -m gnnbench --version >&-', sys.executable],
         stderr=subprocess.PIPE, text=True, timeout=120,
     )  # fmt: skip
-    assert "internal error" not in done.stderr and "Traceback" not in done.stderr
+    assert "internal error" not in result.stderr and "Traceback" not in result.stderr

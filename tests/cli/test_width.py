@@ -1,4 +1,4 @@
-"""Tables are printed on a terminal of any width, also one that says it has none."""
+"""Output on terminals of any width, including those that report a width of 0."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from gnnbench.core import console as output
 from gnnbench.core import terminal
 
 
-@pytest.mark.parametrize("columns,room", [(0, 80), (1, 20), (19, 20), (20, 20), (40, 40)])
-def test_a_narrow_terminal_is_printed_on(monkeypatch, capsys, columns, room):
+@pytest.mark.parametrize("columns,width_used", [(0, 80), (1, 20), (19, 20), (20, 20), (40, 40)])
+def test_narrow_terminal_gets_complete_output(monkeypatch, capsys, columns, width_used):
     make = terminal.console
 
     def console(stderr=False, width=None):
@@ -16,7 +16,7 @@ def test_a_narrow_terminal_is_printed_on(monkeypatch, capsys, columns, room):
         return narrow
 
     monkeypatch.setattr(terminal, "console", console)
-    assert output.room() == room
+    assert output.room() == width_used
     output.say("one sentence of several words")
     output.print_table("runs", [{"run": "breakdown", "profile": "laptop"}])
     out = capsys.readouterr().out
