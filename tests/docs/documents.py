@@ -16,11 +16,11 @@ PAGES = sorted(
 )
 BLOCK = re.compile(r"(?ms)^```(sh|python|toml|mermaid|text|)\n(.*?)^```")
 VARIABLE = re.compile(r"[A-Z_]+=\S*")
-OURS = ("gnnbench", ".venv/bin/gnnbench")
+PROGRAMS = ("gnnbench", ".venv/bin/gnnbench")
 PYTHONS = ("python", "python3", ".venv/bin/python")
 
 
-class Shown(NamedTuple):
+class Command(NamedTuple):
     """A command of a document as words, without leading variables and trailing comments."""
 
     page: str
@@ -35,9 +35,9 @@ def blocks(page: Path, *languages: str) -> list[str]:
     return [text for language, text in BLOCK.findall(page.read_text()) if language in languages]
 
 
-def commands(page: Path) -> list[Shown]:
+def commands(page: Path) -> list[Command]:
     """Every command in the shell blocks of a page."""
-    shown = []
+    found = []
     name = page.relative_to(ROOT).as_posix()
     for block in blocks(page, "sh"):
         if block.startswith("#!"):  # a script of another program, such as Slurm's
@@ -49,14 +49,14 @@ def commands(page: Path) -> list[Shown]:
             if words[:1] == ["timeout"]:
                 words = words[4:]
             if words:
-                shown.append(Shown(name, tuple(words)))
-    return shown
+                found.append(Command(name, tuple(words)))
+    return found
 
 
-def of_gnnbench(shown: Shown) -> tuple[str, ...] | None:
-    """The arguments of ``gnnbench``, or None for another program."""
-    if shown.words[0] in OURS:
-        return shown.words[1:]
-    if shown.words[0] in PYTHONS and shown.words[1:3] == ("-m", "gnnbench"):
-        return shown.words[3:]
+def gnnbench_arguments(command: Command) -> tuple[str, ...] | None:
+    """The arguments of a ``gnnbench`` command; None for another program."""
+    if command.words[0] in PROGRAMS:
+        return command.words[1:]
+    if command.words[0] in PYTHONS and command.words[1:3] == ("-m", "gnnbench"):
+        return command.words[3:]
     return None

@@ -27,31 +27,31 @@ def example(document, nth):
     return namespace
 
 
-def composed(recipe, graph):
+def make_system(recipe, graph):
     """A system of a recipe, with the baseline's cell."""
     system = SystemRunner(make(graph, setup=False).cell, graph, recipe.resolved("cpu"))
     system.setup()
     return system
 
 
-def test_custom_recipe(small_graph, one_thread):
+def test_custom_recipe_is_verified(small_graph, one_thread):
     pytest.importorskip("dgl")
     mine = example("add-a-system.md", 0)["MINE"]
     assert isinstance(mine, Recipe)
-    system = composed(mine, small_graph)
+    system = make_system(mine, small_graph)
     report = system.check()
     assert report.ok and report.verified, report.reason
     assert run(system).ok
 
 
-def test_custom_store(small_graph, one_thread):
+def test_custom_store_is_correct(small_graph, one_thread):
     spec = example("add-a-system.md", 1)["MappedSpec"]
     assert spec(order="sorted").plain() == {"name": "mapped", "order": "sorted"}
-    system = composed(replace(BASELINE, features=spec()), small_graph)
+    system = make_system(replace(BASELINE, features=spec()), small_graph)
     assert system.check().ok and run(system).ok
 
 
-def test_custom_sampler(small_graph):
+def test_custom_sampler_equals_the_built_in_one(small_graph):
     sampler = example("add-a-sampler.md", 0)["Halved"]
     assert issubclass(sampler, gnnbench.Sampler)
     assert spec_of("halved", sampler)(verbose=True).own() == {"verbose": True}
@@ -62,7 +62,7 @@ def test_custom_sampler(small_graph):
     assert drawn.sampled_edges == ours.sample(torch.arange(8, dtype=indices.dtype)).sampled_edges
 
 
-def test_custom_sampler_with_its_own_random_numbers(small_graph, one_thread, monkeypatch, capsys):
+def test_custom_sampler_with_other_random_numbers(small_graph, one_thread, monkeypatch, capsys):
     namespace = example("own-sampler.md", 0)
     sampler = namespace["MySampler"]
     for frontier in ("cumulative", "new"):

@@ -1,4 +1,4 @@
-"""Documents point to files and headings that are there, and are as short as they should be."""
+"""Links of the documents, and limits on their lengths."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from documents import PAGES, ROOT
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
-LONGEST = {
+MAX_LINES = {
     "README.md": 80,
     "CHANGELOG.md": 120,
     "docs/architecture.md": 110,
@@ -15,24 +15,24 @@ LONGEST = {
 
 
 def anchors(page):
-    """Headings as a forge names them in links."""
+    """Anchors that GitHub derives from the headings."""
     heads = re.findall(r"(?m)^#+ (.*)$", page.read_text())
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_link_targets_exist(page):
     for path, anchor in LINK.findall(page.read_text()):
         target = page.parent / path if path else page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
-@pytest.mark.parametrize("name", LONGEST)
-def test_documents_that_are_read_first_are_short(name):
-    assert len((ROOT / name).read_text().splitlines()) <= LONGEST[name]
+@pytest.mark.parametrize("name", MAX_LINES)
+def test_document_is_within_its_length_limit(name):
+    assert len((ROOT / name).read_text().splitlines()) <= MAX_LINES[name]
 
 
-def test_the_glossary_is_short():
+def test_glossary_has_fewer_than_25_entries():
     rows = [r for r in (ROOT / "docs/glossary.md").read_text().splitlines() if r.startswith("| ")]
     assert len(rows) - 1 < 25

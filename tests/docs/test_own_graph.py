@@ -1,4 +1,4 @@
-"""Every command and every block of docs/own-graph.md, tried in order."""
+"""Every command and Python block of docs/own-graph.md, run in order."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ def run(monkeypatch, words):
     return end.value.code
 
 
-def test_the_page(tmp_path, monkeypatch, capfd):
+def test_commands_and_blocks_of_the_page_succeed(tmp_path, monkeypatch, capfd):
     pytest.importorskip("torch_geometric")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
@@ -28,7 +28,7 @@ def test_the_page(tmp_path, monkeypatch, capfd):
     Path("y.txt").write_text("".join(f"{v % 3}\n" for v in range(40)))
     Path("split.txt").write_text("train\n" * 20 + "val\n" * 10 + "test\n" * 10)
     run_python("import numpy as np\nnp.save('x.npy', np.ones((40, 8)))")
-    tried = 0
+    commands = 0
     for language, block in re.findall(r"```(python|sh)\n(.*?)```", TEXT, re.S):
         if language == "python":
             run_python(block)
@@ -36,8 +36,8 @@ def test_the_page(tmp_path, monkeypatch, capfd):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
             assert run(monkeypatch, words) in (0, None), (line, capfd.readouterr().err)
-            tried += 1
-    assert tried == 9
+            commands += 1
+    assert commands == 9
     whole, arrays, links = (load_dataset(name) for name in ("whole", "arrays", "links"))
     assert [whole.meta[k] for k in ("features", "labels", "split")] == ["source"] * 3
     assert arrays.train_idx.tolist() == [0, 1] and arrays.indices.tolist() == [1, 2, 0, 1]
@@ -50,7 +50,7 @@ def run_python(block):
     exec(compile(block, "own-graph.md", "exec"), {"__name__": "example"})
 
 
-def test_the_keys_of_the_page_are_those_that_are_read():
+def test_page_lists_the_array_names_of_the_importers():
     from gnnbench.datasets.importers import edge_arrays, nodes
 
     for names in (edge_arrays.WEIGHTS, nodes.FEATURES, nodes.LABELS):
