@@ -45,7 +45,7 @@ def test_touched_pages_of_a_mapped_file_are_resident(tmp_path):
     assert resident_of([mapped[:0], torch.empty(0)]) == 0
 
 
-@pytest.mark.skipif(resident_peak_bytes() == 0, reason="the kernel tells no peak")
+@pytest.mark.skipif(resident_peak_bytes() == 0, reason="the kernel reports no peak")
 def test_forget_peak_resets_the_resident_peak():
     size = 64 * MIB
     before = resident_bytes()

@@ -1,4 +1,4 @@
-"""The caches of some cores, read off files as the kernel writes them."""
+"""Cache sizes of selected cores, read from files in the kernel's format."""
 
 from gnnbench.measure.caches import cpu_caches
 
@@ -10,7 +10,7 @@ def write(root, core, index, **files):
         (folder / name).write_text(f"{text}\n")
 
 
-def test_caches_count_once_for_all_who_share_them(tmp_path):
+def test_shared_cache_is_counted_once(tmp_path):
     for core in range(4):
         pair = f"{core // 2 * 2}-{core // 2 * 2 + 1}"
         write(tmp_path, core, 0, type="Data", level=1, size="48K", shared_cpu_list=core)
@@ -22,7 +22,7 @@ def test_caches_count_once_for_all_who_share_them(tmp_path):
     assert cpu_caches(tmp_path, [1]) == {1: 48 * kib, 2: 2 * mib, 3: 16 * mib}
 
 
-def test_what_is_not_told_is_left_out(tmp_path):
+def test_unreported_caches_are_left_out(tmp_path):
     assert cpu_caches(tmp_path, [0]) == {}
     write(tmp_path, 0, 0, type="Data", level=1, size="48K", shared_cpu_list=0)
     write(tmp_path, 0, 1, type="Unified", level=2, size="many", shared_cpu_list=0)

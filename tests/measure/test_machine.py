@@ -53,6 +53,17 @@ def test_source_digest_depends_on_native_libraries(tmp_path, monkeypatch):
     assert machine.source_digest() != first
 
 
+def git(folder, *words):
+    command = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x", *words]
+    subprocess.run(command, check=True)
+
+
+def commit_all(folder):
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "x")
+
+
 def test_copy_without_git_has_its_written_revision(tmp_path, monkeypatch):
     package = tmp_path / "gnnbench"
     (package / "measure").mkdir(parents=True)
@@ -61,9 +72,7 @@ def test_copy_without_git_has_its_written_revision(tmp_path, monkeypatch):
     assert machine.revision()["git_revision"] is None
     with pytest.raises(UsageError, match="no git checkout"):
         machine.write_revision()
-    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x")
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *words], check=True)
+    commit_all(tmp_path)
     here = machine.revision()
     machine.write_revision()
     (tmp_path / ".git").rename(tmp_path / "elsewhere")
@@ -72,24 +81,22 @@ def test_copy_without_git_has_its_written_revision(tmp_path, monkeypatch):
     assert machine.revision()["git_revision"] is None
 
 
-def test_copy_over_an_older_git_has_its_written_revision(tmp_path, monkeypatch):
+def test_copy_over_an_older_checkout_has_its_written_revision(tmp_path, monkeypatch):
     package, libraries = tmp_path / "gnnbench", tmp_path / "libraries"
     (package / "measure").mkdir(parents=True)
     libraries.mkdir()
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(libraries))
     monkeypatch.setattr(machine, "__file__", str(package / "measure" / "machine.py"))
-    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x")
     for text in "12":
         (package / "x.py").write_text(text)
-        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", text]):
-            subprocess.run([*git, *words], check=True)
+        commit_all(tmp_path)
     here = machine.revision()
     machine.write_revision()
-    subprocess.run([*git, "reset", "-q", "--soft", "HEAD~1"], check=True)
+    git(tmp_path, "reset", "-q", "--soft", "HEAD~1")
     assert machine.revision() == here and here["git_dirty"] is False
     (libraries / "libx.so").write_bytes(b"1")  # an additional library
     assert machine.revision()["git_dirty"] is True
 
 
-def test_kills_are_counted():
+def test_oom_kills_are_counted():
     assert machine.oom_kills() >= 0

@@ -6,7 +6,7 @@ import torch
 from gnnbench.measure.stopwatch import Stopwatch
 
 
-def test_what_is_within_is_added_up_and_taken_once():
+def test_times_of_blocks_are_summed_until_taken():
     watch = Stopwatch(torch.device("cpu"))
     assert watch.take() == 0.0
     begin = time.perf_counter()
@@ -19,7 +19,7 @@ def test_what_is_within_is_added_up_and_taken_once():
     assert watch.take() == 0.0
 
 
-def test_what_raises_is_timed_as_well():
+def test_block_that_raises_is_timed():
     watch = Stopwatch(torch.device("cpu"))
     with pytest.raises(KeyError), watch:
         raise KeyError
@@ -27,8 +27,8 @@ def test_what_raises_is_timed_as_well():
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_it_is_the_time_of_the_stream():
+def test_gpu_time_is_that_of_the_stream():
     watch = Stopwatch(torch.device("cuda"))
     with watch:
-        torch.cuda._sleep(100_000_000)  # some 50 ms of the GPU, none of the host
+        torch.cuda._sleep(100_000_000)  # about 50 ms on the GPU, none on the host
     assert watch.take() > 0.02 and watch.take() == 0.0
