@@ -81,7 +81,7 @@ class AlternatingEpochs:
         many as do not lengthen the epoch. Raises ``CellFailed``.
         """
         began = time.monotonic()
-        epoch = draw_epoch_number(self._context, number, warmup)
+        epoch = secrets.randbelow(EPOCH_NUMBERS)
         choice = BatchChoice(secrets.token_hex(16), self._copies if copies is None else copies)
         samples: list[tuple[Cell, EpochSample]] = []
         digests: list[dict[str, str]] = []
@@ -188,18 +188,6 @@ class AlternatingEpochs:
         if answer["reason"]:
             self._context.fail_if(cell, f"run by itself, {answer['reason']}")
         return answer["records"]
-
-
-def draw_epoch_number(context: TrialContext, round_number: int, warmup: bool) -> int:
-    """Return a random epoch number.
-
-    Where learning curves are recorded, it is the same in all comparisons of a run, for the same
-    trial and round.
-    """
-    if not context.pair.system.evaluate:
-        return secrets.randbelow(EPOCH_NUMBERS)
-    purpose = f"{context.number} {round_number} {warmup}"
-    return context.journal.drawn(purpose) % EPOCH_NUMBERS
 
 
 def foresee(context: TrialContext, cell: Cell, worker: WorkerProcess, epoch: int) -> None:

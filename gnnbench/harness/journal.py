@@ -6,8 +6,6 @@ it counts.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -30,7 +28,6 @@ from gnnbench.schema.events import (
     RetrainedEvent,
     RetryEvent,
     RoundsEvent,
-    SecretEvent,
     TrialEvent,
     parse_event,
     read_events,
@@ -56,7 +53,6 @@ class JournalState:
         self.retrained: defaultdict[str, list[list[EpochSample]]] = defaultdict(list)  # by cell id
         self.done: dict[str, DoneEvent] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each trial
-        self._secret = ""  # of the run, once a number was derived
         self._trials: defaultdict[str, list[TrialEvent]] = defaultdict(list)  # finished, by pair id
         self._valid: set[tuple[str, int]] = set()  # (pair id, trial) that count
         self._before_retry: defaultdict[str, int] = defaultdict(int)  # trials, by pair id
@@ -73,9 +69,6 @@ class JournalState:
         self._trials[event["pair"]].append(event)
         if not event["void"]:
             self._valid.add((event["pair"], event["life"]))
-
-    def _apply_secret(self, event: SecretEvent) -> None:
-        self._secret = event["secret"]
 
     def _apply_rounds(self, event: RoundsEvent) -> None:
         self.rounds_of[event["pair"]] = event["rounds"]
@@ -241,13 +234,6 @@ class RunJournal(JournalState):
         event = {"event": kind, **fields}
         self._event_file.append(event)
         self.apply(parse_event(event))
-
-    def drawn(self, purpose: str) -> int:
-        """Draw a 64-bit number: the same for a purpose throughout the run, unknown before it."""
-        if not self._secret:
-            self.record("secret", secret=secrets.token_hex(16))
-        digest = hashlib.sha256(f"{self._secret} {purpose}".encode()).digest()
-        return int.from_bytes(digest[:8], "little")
 
     def fail(self, cell: Cell, failure: Failure) -> None:
         """EpochSample a cell's failure; only the first one counts."""

@@ -51,13 +51,6 @@ class TrialEvent(TrialSummary, total=False):
     pair: str
 
 
-class SecretEvent(TypedDict):
-    """The run's secret, from which random choices unknown to systems are derived."""
-
-    event: Literal["secret"]
-    secret: str
-
-
 class RoundsEvent(TypedDict):
     """Number of rounds of each trial of a pair."""
 
@@ -135,7 +128,7 @@ class RetryEvent(TypedDict):
 
 
 Event = (
-    TrialEvent | SecretEvent | RoundsEvent | ReportEvent | ProfileEvent | ProbedEvent
+    TrialEvent | RoundsEvent | ReportEvent | ProfileEvent | ProbedEvent
     | RetrainedEvent | FailedEvent | DoneEvent | RetryEvent
 )  # fmt: skip
 

@@ -81,11 +81,11 @@ def test_journal_continues_a_packed_run(tmp_path):
     write_run(tmp_path)
     pack.pack(tmp_path)
     journal = RunJournal(tmp_path)
-    journal.record("secret", secret="s")
+    journal.record("note", text="s")
     journal.close()
     assert len(journal.samples) == 4 and not (tmp_path / raw.ARCHIVE).exists()
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
-    assert [json.loads(line)["event"] for line in lines] == ["life", "life", "life", "secret"]
+    assert [json.loads(line)["event"] for line in lines] == ["life", "life", "life", "note"]
 
 
 METRIC = {"id": "a", "stage": "epoch", "name": "outer_s", "where": "", "value": 2.0, "n": 3}

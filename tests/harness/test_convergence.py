@@ -5,7 +5,6 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +18,6 @@ from gnnbench.config.overrides import Overrides
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import campaign
-from gnnbench.harness.alternating_epochs import draw_epoch_number
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.plan import CellPair, Plan
@@ -56,6 +54,7 @@ class FakeJournal:
                     {
                         "id": cell.id, "pair": self.pair.id, "life": number,
                         "round": max(nth - 1, 0), "warmup": nth == 0, "wall_s": seconds,
+                        "epoch": 100 * number + nth,
                         "loss": 1 / (nth + 1), "val_nodes": 50, "test_nodes": 40,
                         "val_accuracy": accuracy, "test_accuracy": accuracy - 0.1,
                     }
@@ -117,7 +116,7 @@ def test_time_to_accuracy_and_its_ratio_over_pairs(tmp_path):
 
 
 def test_reference_of_two_systems_counts_as_one_training(tmp_path):
-    """Its trials of one number run the same epochs, so an interval counts them once."""
+    """Trials over the same epochs, as older runs have them, are one training."""
     other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
     cells = [A, B, other]
     plan = Plan(
@@ -167,26 +166,6 @@ def test_convergence_rows_have_every_epoch_of_counted_trials(tmp_path):
     ]
     assert [r["elapsed_s"] for r in rows[4:]] == [2.0, 2.5, 3.0, 3.5]
     assert {r["cell"] for r in rows} == {"a", "b"}
-
-
-def epochs(journal, cell, trial, count=5):
-    context = SimpleNamespace(pair=CellPair(cell, A), journal=journal, number=trial)
-    return [
-        draw_epoch_number(context, nth, warmup) for warmup in (True, False) for nth in range(count)
-    ]
-
-
-def test_epoch_numbers_are_shared_by_all_comparisons_of_one_run(tmp_path):
-    """Systems share epoch numbers; trials, rounds and runs do not; resuming keeps them."""
-    journal = RunJournal(tmp_path)
-    first = epochs(journal, B, 0)
-    other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
-    assert epochs(journal, other, 0) == first and len(set(first)) == 10
-    assert not set(epochs(journal, B, 1)) & set(first)
-    journal.close()
-    assert epochs(RunJournal(tmp_path), B, 0) == first
-    (tmp_path / "again").mkdir()
-    assert not set(epochs(RunJournal(tmp_path / "again"), B, 0)) & set(first)
 
 
 def grid(tmp_path, text, over):

@@ -106,22 +106,23 @@ def learning_rows(
     rows: list[MetricRow] = []
     for cell in _evaluated(plan, journal):
         pairs = _pairs(plan, journal, cell)
-        curves = [_curves(journal, cell, p) for p in pairs]
-        trials = [epochs for by_trial in curves for epochs in by_trial.values()]
-        if not trials:
+        curves = [(p, n, c) for p in pairs for n, c in _curves(journal, cell, p).items()]
+        if not curves:
             continue
         for measured in (m.VAL_ACCURACY, m.TEST_ACCURACY):
-            # A reference trains on the same epochs in each of its pairs: that is one training.
+            # In older runs a reference trained on the same epochs in each of its comparisons:
+            # that is one training.
             last: dict[int, list[float]] = {}
-            for trial, epochs in (item for by_trial in curves for item in by_trial.items()):
-                last.setdefault(trial, []).append(getattr(epochs[-1], measured.name))
+            for pair, trial, epochs in curves:
+                first = journal.trial_samples(pair, cell, trial)[0].epoch
+                last.setdefault(first, []).append(getattr(epochs[-1], measured.name))
             mean = mean_interval([statistics.fmean(values) for values in last.values()])
             rows.append(m.metric(cell.id, m.LEARNING, measured, mean))
         sample = next(s for s in journal.samples if s.id == cell.id)
         for measured, nodes in ((m.VAL_NODES, sample.val_nodes), (m.TEST_NODES, sample.test_nodes)):
             rows.append(m.metric(cell.id, m.LEARNING, measured, nodes or 0))
         if (target := accuracy.get(cell.dataset)) is not None:
-            rows += _target_metrics(cell, pairs, trials, target, journal)
+            rows += _target_metrics(cell, pairs, [c for _, _, c in curves], target, journal)
     return rows
 
 

@@ -165,7 +165,7 @@ OUTSIDE = [
     Attack(
         "outside:SHARES_AGAIN",
         "compute",
-        "s of 'sample' a batch where that takes|no gain",  # the files of one trial
+        "no gain",  # no two trials have the same epochs
         reference="plain",
         after="shares",
         options=("evaluate=sampled",),

@@ -198,7 +198,7 @@ class ReadsSamples(Stage):
 
 
 class Shares(Plain):
-    """Keeps batches in files for the next system of the run: learning curves share epochs."""
+    """Keeps batches in files for the next system of the run."""
 
     def draw(self, seeds, *, key, batch, with_positions):
         path = samples_of_this_run().with_name(f"shared-{key}-{batch}-{int(seeds.sum())}")
