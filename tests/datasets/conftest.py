@@ -67,7 +67,7 @@ def make_npz(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data root of its own, and no raw folder but its own."""
+    """An empty store; ``raw`` next to it is the only folder of raw files."""
     folder = tmp_path / "root"
     (tmp_path / "raw").mkdir()
     monkeypatch.setenv("GNNBENCH_DATA", str(folder))

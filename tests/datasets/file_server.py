@@ -35,15 +35,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range", "")
-            state.requests.append((self.path, wanted))
+            byte_range = self.headers.get("Range", "")
+            state.requests.append((self.path, byte_range))
             body, etag = state.files.get(self.path), state.etags.get(self.path, '"1"')
             if state.codes or body is None:
                 self.send_error(state.codes.pop(0) if state.codes else 404)
                 return
             start = 0
-            if wanted and state.ranges and self.headers.get("If-Range") == etag:
-                start = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if byte_range and state.ranges and self.headers.get("If-Range") == etag:
+                start = int(byte_range.removeprefix("bytes=").rstrip("-"))
                 if start >= len(body):
                     self.send_response(416)
                     self.send_header("Content-Range", f"bytes */{len(body)}")

@@ -91,7 +91,7 @@ def test_import_from_the_command_line(
     assert "  features    64 float32, 0 MiB" in out.splitlines()
 
 
-def test_import_asks_for_the_direction_of_edges(
+def test_import_requires_the_direction_of_edges(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 ) -> None:
     np.savez("adj.npz", indptr=[0, 2, 3, 3], indices=[1, 2, 2], year=np.arange(3))

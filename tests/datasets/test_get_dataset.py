@@ -9,28 +9,20 @@ import json
 import threading
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from file_server import Server
 
-from gnnbench.core.errors import DataError, MissingError, UsageError
-from gnnbench.datasets import download as getting
-from gnnbench.datasets import transport
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.datasets import download
 from gnnbench.datasets.download_sources import Download, downloads, read_table
 from gnnbench.datasets.manifest import manifests
 from gnnbench.datasets.names import check_new_name, resolve
 from gnnbench.datasets.prepare import load_dataset
 from gnnbench.datasets.sources import how_to_get
-from gnnbench.datasets.transport import RECORD, Waits, download
-
-NO_WAIT = Waits(silence_s=20, between_s=0)
-BODY = np.random.default_rng(1).bytes(5_000_000)
-
-
-# ---- into the store
+from gnnbench.datasets.transport import RECORD
 
 
 def graphsaint(classes: int = 3) -> dict[str, bytes]:
@@ -73,7 +65,7 @@ def flickr(server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
 
 
 def test_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr) -> None:
-    folder = getting.get("flickr", table=flickr)
+    folder = download.get("flickr", table=flickr)
     graph = load_dataset("flickr")
     assert graph.path == folder == root / "flickr"
     assert graph.indices.tolist() == [1, 0, 2, 1]
@@ -81,14 +73,14 @@ def test_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr) ->
     raw = root / "raw"
     assert sorted(p.name for p in raw.iterdir() if p.name[0] != ".") == ["Flickr", RECORD]
     assert len(list((raw / "Flickr" / "raw").iterdir())) == 4
-    assert getting.get("Flickr", table=flickr) == folder
+    assert download.get("Flickr", table=flickr) == folder
     assert len(server.requests) == 1
 
 
 def test_two_processes_download_once(server: Server, root: Path, flickr, monkeypatch) -> None:
     """The second waits for the first and then uses its files."""
     both, waits, folders = threading.Barrier(2), threading.Event(), []
-    resolve_once, fetch = getting.resolve, getting.download
+    resolve_once, fetch = download.resolve, download.download
 
     def together(*args: object) -> object:
         with contextlib.suppress(threading.BrokenBarrierError):
@@ -103,11 +95,11 @@ def test_two_processes_download_once(server: Server, root: Path, flickr, monkeyp
         if step.startswith("wait for another process that downloads"):
             waits.set()
 
-    monkeypatch.setattr(getting, "resolve", together)
-    monkeypatch.setattr(getting, "download", slow)
+    monkeypatch.setattr(download, "resolve", together)
+    monkeypatch.setattr(download, "download", slow)
     threads = [
         threading.Thread(
-            target=lambda: folders.append(getting.get("flickr", table=flickr, progress=progress))
+            target=lambda: folders.append(download.get("flickr", table=flickr, progress=progress))
         )
         for _ in range(2)
     ]
@@ -127,9 +119,9 @@ def test_web_page_is_no_edge_list(server: Server, root: Path) -> None:
         "list": Download(name="list", url=server.url + "/list.txt", host="here", licence="none")
     }
     with pytest.raises(DataError, match=r"list.txt is a web page, not an edge list"):
-        getting.get("list", table=table)
+        download.get("list", table=table)
     server.files["/list.txt"] = b"0 1\n1 2\n"
-    assert getting.get("list", table=table).is_dir()
+    assert download.get("list", table=table).is_dir()
     assert load_dataset("list").num_edges == 2
 
 
@@ -139,7 +131,7 @@ def test_download_replaces_a_graph_of_a_lesser_source(server: Server, root: Path
     poor = load_dataset("flickr")
     load_dataset("flickr+sym")
     assert poor.meta["features"] == "seeded"
-    folder = getting.get("flickr", table=flickr)
+    folder = download.get("flickr", table=flickr)
     assert folder == poor.path
     assert load_dataset("flickr").meta["features"] == "source"
     assert load_dataset("flickr+sym").features.tolist() == np.eye(3, 4).tolist()
@@ -150,11 +142,11 @@ def test_damaged_archive_is_removed(server: Server, root: Path, flickr) -> None:
     complete = server.files["/flickr.zip"]
     server.files["/flickr.zip"] = complete[:200] + b"x" * 40 + complete[240:]
     with pytest.raises(DataError, match=r"flickr.zip is truncated, damaged"):
-        getting.get("flickr", table=flickr)
+        download.get("flickr", table=flickr)
     assert [p.name for p in (root / "raw").iterdir() if p.name[0] != "."] == []
     server.files["/flickr.zip"] = zipped({"other.txt": b""})
     with pytest.raises(DataError, match=r"has not the files that 'flickr' is made of"):
-        getting.get("flickr", table=flickr)
+        download.get("flickr", table=flickr)
 
 
 OTHERS = ["Reddit/raw/reddit_data.npz", "ogb/products/raw/edge.csv.gz", "mine.txt"]
@@ -170,7 +162,7 @@ def test_archive_writes_only_to_its_own_folder(server: Server, root: Path, flick
     (raw / RECORD).write_text("{}")
     names = {**dict.fromkeys(HOSTILE, b"no"), "../../Reddit/raw/reddit_data.npz": b"no"}
     server.files["/flickr.zip"] = zipped({**graphsaint(), **names})
-    getting.get("flickr", table=flickr)
+    download.get("flickr", table=flickr)
     assert all((raw / name).read_text() == "keep" for name in OTHERS)
     assert flickr["flickr"].url in json.loads((raw / RECORD).read_text())
     files = {str(p.relative_to(raw)) for p in raw.rglob("*") if p.is_file() and p.name[0] != "."}
@@ -187,7 +179,7 @@ def test_ogb_archive_does_not_change_other_datasets(tmp_path: Path) -> None:
     archive = raw / "arxiv.zip"
     archive.write_bytes(zipped({"arxiv/raw/a": b"1", "products/raw/b": b"2", "readme": b"3"}))
     wanted = next(s.paths for s in manifests()["ogbn_arxiv"].source if "ogb/arxiv" in s.paths)
-    assert getting._unpack(archive, raw, "ogb", wanted, None) == [raw / "ogb" / "arxiv"]
+    assert download._unpack(archive, raw, "ogb", wanted, None) == [raw / "ogb" / "arxiv"]
     assert (raw / "ogb" / "arxiv" / "raw" / "a").read_bytes() == b"1"
     files = sorted(str(p.relative_to(raw)) for p in raw.rglob("*") if p.is_file())
     assert files == ["arxiv.zip", "ogb/arxiv/raw/a", "ogb/products/keep"]
@@ -198,19 +190,19 @@ def test_failed_download_does_not_block_the_next(server: Server, root: Path, fli
     good = server.files["/flickr.zip"]
     server.files["/flickr.zip"] = zipped({**graphsaint(), "adj_full.npz": b"damaged"})
     with pytest.raises(DataError):
-        getting.get("flickr", table=flickr)
+        download.get("flickr", table=flickr)
     left = [p for p in (root / "raw").rglob("*") if p.is_file() and p.name[0] != "."]
     assert left == []
     server.files["/flickr.zip"] = good
-    assert getting.get("flickr", table=flickr) == root / "flickr"
+    assert download.get("flickr", table=flickr) == root / "flickr"
 
     url = server.url + "/d/e.txt.gz"
     source = Download(name="tiny", url=url, host="here", licence="none")
     server.files["/d/e.txt.gz"] = gzip.compress(b"<html>sorry</html>\n")
     with pytest.raises(DataError):
-        getting.get("tiny", table={"tiny": source})
+        download.get("tiny", table={"tiny": source})
     server.files["/d/e.txt.gz"] = gzip.compress(b"0 1\n1 2\n")
-    getting.get("tiny", table={"tiny": source})
+    download.get("tiny", table={"tiny": source})
     assert load_dataset("tiny").num_edges == 2
 
 
@@ -220,22 +212,22 @@ def test_downloaded_edge_list_has_its_name(server: Server, root: Path) -> None:
         name="com_tiny", url=server.url + "/d/com.ungraph.txt.gz", host="here", licence="none",
         symmetric=True,
     )  # fmt: skip
-    folder = getting.get("Com-tiny", table={"com_tiny": source})
+    folder = download.get("Com-tiny", table={"com_tiny": source})
     graph = load_dataset("com_tiny")
     assert graph.path == folder
     assert graph.indices.tolist() == [1, 0, 2, 1]
     (root / "raw" / "com.ungraph.txt.gz").unlink()
-    assert getting.get("com_tiny", table={"com_tiny": source}) == folder
+    assert download.get("com_tiny", table={"com_tiny": source}) == folder
     assert len(server.requests) == 1
 
 
 def test_names_without_a_download_are_refused(root: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean 'com_orkut'"):
-        getting.get("com-orcut")
+        download.get("com-orcut")
     with pytest.raises(UsageError, match=r"known are .*com_dblp"):
-        getting.get("zzzz")
+        download.get("zzzz")
     with pytest.raises(UsageError, match=r"'wikipedia' cannot be downloaded; curl"):
-        getting.get("wikipedia")
+        download.get("wikipedia")
     with pytest.raises(UsageError, match=r"get it with 'gnnbench data get com_orkut'"):
         resolve("com-orkut")
 
@@ -290,18 +282,9 @@ def test_data_get_on_the_command_line(
     assert downloads()["flickr"].model_dump() in json.loads(out)
     code, out, err = call(monkeypatch, capfd, "data", "get")
     assert [line.split()[0] for line in out.splitlines()[2:-1]] == [*downloads()]
-    monkeypatch.setattr(getting, "downloads", lambda: flickr)
+    monkeypatch.setattr(download, "downloads", lambda: flickr)
     code, out, err = call(monkeypatch, capfd, "data", "get", "flickr")
     assert (code, out) == (0, f"{root / 'flickr'}\n")
     assert err == "flickr is from DGL, licence: none stated\n"
     code, out, err = call(monkeypatch, capfd, "data", "get", "zzzz")
     assert (code, out, err.count("\n")) == (2, "", 1)
-
-
-def test_wait_between_retries_grows(server: Server, tmp_path: Path, monkeypatch) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr(transport, "time", SimpleNamespace(sleep=slept.append))
-    server.codes = [500] * 9
-    with pytest.raises(MissingError, match=r"the server says 500"):
-        download(server.url + "/a.bin", tmp_path / "a.bin")
-    assert slept == [1, 2, 3, 4]

@@ -95,7 +95,7 @@ def test_shipped_manifests_are_consistent(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 @pytest.mark.parametrize("scale", [0.05, 0.01, 0.001, 0.37])
-def test_twins_at_scales(path: Path, scale: float) -> None:
+def test_scaled_recipes_have_scaled_counts(path: Path, scale: float) -> None:
     recipe = load_manifest(path).twin_recipe()
     if scale * recipe.num_nodes * recipe.num_nodes > 4 * recipe.num_edges:
         scaled = recipe.scaled(scale)
@@ -104,7 +104,7 @@ def test_twins_at_scales(path: Path, scale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda t: t + "\n[colour]\nx = 1\n", "unknown key 'colour'"),
         (lambda t: t.replace("[[source]]", "[[source]]\ncolour = 1", 1), "key 'source.0.colour'"),
@@ -115,12 +115,12 @@ def test_twins_at_scales(path: Path, scale: float) -> None:
         (lambda t: t.replace("=", "", 1), "cannot read the manifest"),
     ],
 )
-def test_invalid_manifests_are_refused(tmp_path: Path, change, says: str) -> None:
+def test_invalid_manifests_are_refused(tmp_path: Path, change, message: str) -> None:
     path = tmp_path / "ogbn_arxiv.toml"
     path.write_text(change((share_dir("datasets") / "ogbn_arxiv.toml").read_text()))
     with pytest.raises(UsageError) as caught:
         load_manifest(path)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "ogbn_arxiv.toml" in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""What a dataset name means."""
+"""Resolution of dataset names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from gnnbench.datasets.prepare import load_dataset, prepare
         ("twitter~twin+sym+weights", "twitter~twin+sym+weights", "twin", 1.0, True),
     ],
 )
-def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: bool) -> None:
+def test_names_are_resolved(
+    root: Path, typed: str, name: str, kind: str, scale: float, sym: bool
+) -> None:
     ref = resolve(typed)
     assert (ref.name, ref.kind, ref.scale, ref.sym) == (name, kind, scale, sym)
     assert ref.folder_name() == name
@@ -44,7 +46,7 @@ def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: 
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"),
+    ("typed", "message"),
     [
         ("ogbn_arxvi", "did you mean 'ogbn_arxiv'?"),
         ("ogbn_arxvi+sym", "did you mean 'ogbn_arxiv+sym'?"),
@@ -74,10 +76,10 @@ def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: 
         ("/", "'/' is a folder without meta.json, so it is no prepared graph"),
     ],
 )
-def test_names_that_mean_nothing(root: Path, typed: str, says: str) -> None:
+def test_invalid_names_are_refused_with_a_hint(root: Path, typed: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve(typed)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.exit_code == 2
 
 
@@ -89,26 +91,30 @@ def test_names_that_mean_nothing(root: Path, typed: str, says: str) -> None:
         ("two words.pt", "gnnbench data import 'two words.pt' --name two_words, then"),
     ],
 )
-def test_a_file_is_to_be_imported(root: Path, tmp_path: Path, typed: str, command: str) -> None:
+def test_file_that_needs_an_import_names_the_command(
+    root: Path, tmp_path: Path, typed: str, command: str
+) -> None:
     (tmp_path / typed).touch()
     with pytest.raises(UsageError) as caught:
         resolve(typed)
     assert command in str(caught.value)
 
 
-def test_a_folder_of_raw_files_that_is_not_there(
+def test_missing_raw_folder_is_reported(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path / "nowhere"))
-    for ask in (lambda: prepare("reddit"), list_datasets, lambda: resolve("unheard_of")):
+    for call in (lambda: prepare("reddit"), list_datasets, lambda: resolve("unheard_of")):
         with pytest.raises(
             UsageError, match=r"GNNBENCH_REAL_DATA names .*nowhere, and there is no"
         ):
-            ask()
+            call()
     assert resolve("products~twin").kind == "twin"
 
 
-def test_files_and_folders(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_folders_are_resolved(
+    root: Path, make_npz, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = make_npz("my-graph.npz")
     by_path, by_name = resolve(str(path)), resolve("my-graph")
     assert (by_path.kind, by_path.path) == ("npz", path)
@@ -124,23 +130,21 @@ def test_files_and_folders(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch
     assert prepare(str(stored)) == stored
 
 
-def test_a_changed_file_is_another_graph(root: Path, make_npz) -> None:
+def test_changed_file_is_another_graph(root: Path, make_npz) -> None:
     path = make_npz()
     before = resolve(str(path)).folder_name()
     make_npz(note="changed")
     assert resolve(str(path)).folder_name() != before
 
 
-def test_a_dataset_name_wins_over_a_folder_of_that_name(
-    root: Path, make_npz, tmp_path: Path
-) -> None:
+def test_dataset_name_has_precedence_over_a_folder(root: Path, make_npz, tmp_path: Path) -> None:
     prepare(str(make_npz())).rename(tmp_path / "reddit")
     assert resolve("reddit").kind == "real"
     assert resolve("./reddit").kind == "store"
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"),
+    ("typed", "message"),
     [
         ("mine@0.5", "'mine' is a graph of yours and has no twin; use 'mine'"),
         ("mine~twin", "'mine' is a graph of yours and has no twin; use 'mine'"),
@@ -148,8 +152,10 @@ def test_a_dataset_name_wins_over_a_folder_of_that_name(
         ("/dev/null", "'/dev/null' is neither file nor folder"),
     ],
 )
-def test_names_near_those_of_graphs(root: Path, tmp_path: Path, typed: str, says: str) -> None:
+def test_variants_of_imported_graphs_and_bad_paths_are_refused(
+    root: Path, tmp_path: Path, typed: str, message: str
+) -> None:
     (tmp_path / "e.txt").write_text("0 1\n1 2\n")
     import_source(tmp_path / "e.txt", "mine")
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         load_dataset(typed)

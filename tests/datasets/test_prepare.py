@@ -62,7 +62,7 @@ def test_every_byte_is_verified_once(root: Path, monkeypatch) -> None:
             prepare_verified(name)
 
 
-def test_symmetric(root: Path, make_npz) -> None:
+def test_symmetric_version_has_reverse_edges(root: Path, make_npz) -> None:
     graph = load_dataset(str(make_npz()) + "+sym")
     # 0 - 1, 0 - 2, the self-loop of 1 once, 1 - 4, 3 - 4
     assert graph.indptr.tolist() == [0, 2, 5, 6, 7, 9]
@@ -96,7 +96,7 @@ def test_interrupted_preparation_leaves_no_graph_and_resumes(
         assert "features" in steps
 
 
-def in_child(code: str, path: str, folder: Path) -> subprocess.Popen[str]:
+def start_child(code: str, path: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, path, str(folder)],
         cwd=Path(__file__).parents[2],
@@ -118,7 +118,7 @@ print(prepare(sys.argv[1], root=sys.argv[2], progress=progress))
 def test_preparation_resumes_after_a_killed_process(root: Path, make_npz) -> None:
     path = str(make_npz())
     kill = PREPARE.format(act="if step == 'features': os.kill(os.getpid(), 9)")
-    child = in_child(kill, path, root)
+    child = start_child(kill, path, root)
     child.communicate(timeout=60)
     assert child.returncode == -9
     assert all(name.startswith(".") for name in folders(root))
@@ -132,7 +132,7 @@ def test_preparation_resumes_after_a_killed_process(root: Path, make_npz) -> Non
 def test_two_processes_prepare_once(root: Path, make_npz) -> None:
     path = str(make_npz())
     code = PREPARE.format(act="time.sleep(0.05)")
-    children = [in_child(code, path, root) for _ in range(2)]
+    children = [start_child(code, path, root) for _ in range(2)]
     outputs = [child.communicate(timeout=60) for child in children]
     assert [child.returncode for child in children] == [0, 0], outputs
     assert outputs[0][0] == outputs[1][0]
@@ -192,9 +192,9 @@ def tiny(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> Manifest:
             }
         ],
     }
-    made = Manifest.model_validate(values)
-    monkeypatch.setattr(manifest_module, "_manifests_in", lambda _: {"tiny": made})
-    return made
+    manifest = Manifest.model_validate(values)
+    monkeypatch.setattr(manifest_module, "_manifests_in", lambda _: {"tiny": manifest})
+    return manifest
 
 
 def test_prepare_by_name_of_a_manifest(tiny: Manifest, root: Path) -> None:
@@ -221,7 +221,7 @@ def test_counts_other_than_the_manifests_are_refused(
     assert folders(root) == []
 
 
-def test_catalog(root: Path, make_npz) -> None:
+def test_catalog_reports_states_and_counts(root: Path, make_npz) -> None:
     make_npz("mine.npz")
     listed = {d.name: d for d in list_datasets()}
     assert listed["reddit"].state == "missing"
@@ -274,16 +274,15 @@ def test_repr_of_a_graph(root: Path, make_npz) -> None:
     assert ", 7 edges, weighted, features 3 wide" in repr(weighted)
 
 
-def test_the_catalog_does_not_import_torch() -> None:
+def test_catalog_does_not_import_torch() -> None:
     code = "import sys; from gnnbench.datasets.catalog import list_datasets; list_datasets(); "
     code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-# ---- real graphs
-
-
-def test_real_arxiv(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_arxiv_has_its_counts(
+    real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
     graph = load_dataset("arxiv")
     assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (169_343, 1_166_243, 128)
@@ -303,7 +302,9 @@ def test_real_arxiv(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch
     assert verify("arxiv+sym").ok
 
 
-def test_real_computers(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_computers_has_its_counts(
+    real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
     graph = load_dataset("amazon_computers")
     assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (13_752, 491_722, 767)
@@ -314,8 +315,7 @@ def test_real_computers(real_data: Path, root: Path, monkeypatch: pytest.MonkeyP
     assert verify("amazon_computers").ok
 
 
-def test_twin(root: Path) -> None:
-    """A twin is stored under its name, scale and seed."""
+def test_twin_is_stored_by_name_scale_and_seed(root: Path) -> None:
     from gnnbench.kernels.library import load_native
 
     load_native()

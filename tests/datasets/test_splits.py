@@ -1,4 +1,4 @@
-"""Nodes to validate and to test on, where a graph has none of its own."""
+"""Random splits of graphs without validation or test nodes."""
 
 import pickle
 from dataclasses import replace
@@ -14,15 +14,15 @@ from gnnbench.kernels.reference import rng as reference
 NONE = torch.arange(0)
 
 
-def test_a_graphs_own_split_is_kept(small_graph):
+def test_complete_split_is_kept(small_graph):
     assert small_graph.with_splits() is small_graph
 
 
-@pytest.mark.parametrize("lacking", ["val_idx", "test_idx"])
-def test_else_labelled_nodes_are_split_by_the_counter_based_generator(small_graph, lacking):
+@pytest.mark.parametrize("missing", ["val_idx", "test_idx"])
+def test_labelled_nodes_are_split_by_the_counter_based_generator(small_graph, missing):
     labels = small_graph.labels.clone()
     labels[[0, 7, 399]] = -1
-    graph = replace(small_graph, labels=labels, **{lacking: NONE}).with_splits()
+    graph = replace(small_graph, labels=labels, **{missing: NONE}).with_splits()
     parts = graph.train_idx, graph.val_idx, graph.test_idx
     assert [p.numel() for p in parts] == [238, 79, 80]
     assert all(bool((p[1:] > p[:-1]).all()) for p in parts)
@@ -33,7 +33,7 @@ def test_else_labelled_nodes_are_split_by_the_counter_based_generator(small_grap
     assert graph.train_idx.tolist() == first
 
 
-def test_in_another_process_it_is_split_alike():
+def test_pickled_graph_keeps_its_split():
     stored = load_dataset("rmat@8")
     graph = stored.with_splits()
     assert not stored.val_idx.numel() and graph.val_idx.numel()
@@ -43,7 +43,7 @@ def test_in_another_process_it_is_split_alike():
     assert torch.equal(pickle.loads(pickle.dumps(stored)).train_idx, stored.train_idx)
 
 
-def test_too_few_nodes_have_labels(small_graph):
+def test_too_few_labelled_nodes_are_refused(small_graph):
     labels = torch.full_like(small_graph.labels, -1)
     labels[:4] = 0
     with pytest.raises(DataError, match="'small' has 4 labelled nodes, too few"):

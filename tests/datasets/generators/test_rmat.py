@@ -1,4 +1,4 @@
-"""R-MAT graphs: their law, drawn again in plain Python, and their place in the store."""
+"""R-MAT graphs: edges compared with plain Python, quadrants, names and storage."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def edges_of(indptr: torch.Tensor, indices: torch.Tensor) -> tuple[torch.Tensor,
 
 
 @pytest.mark.parametrize("scale", [1, 4, 8, 9, 17])
-def test_edges_are_the_law_s(scale: int) -> None:
-    own = torch.arange(1 << scale)
-    src, dst = edges_of(*ops.graph(77, scale, 301, ENDS, own))
-    wanted = sorted(plain_edge(77, scale, i)[::-1] for i in range(301))
-    assert list(zip(dst.tolist(), src.tolist(), strict=True)) == wanted
+def test_edges_equal_the_plain_implementation(scale: int) -> None:
+    identity = torch.arange(1 << scale)
+    src, dst = edges_of(*ops.graph(77, scale, 301, ENDS, identity))
+    expected = sorted(plain_edge(77, scale, i)[::-1] for i in range(301))
+    assert list(zip(dst.tolist(), src.tolist(), strict=True)) == expected
 
 
-def test_quadrants_have_their_shares() -> None:
+def test_quadrants_have_their_probabilities() -> None:
     src, dst = edges_of(*ops.graph(1, 8, 40_000, ENDS, torch.arange(256)))
     for bit in range(8):
         counts = torch.bincount((src >> bit & 1) * 2 + (dst >> bit & 1), minlength=4)
@@ -55,41 +55,40 @@ def test_quadrants_have_their_shares() -> None:
 
 
 @pytest.mark.parametrize("ends", [(1, 1, 1), (65536, 65536, 65536), (1, 65536, 65536)])
-def test_quadrants_may_be_all_or_nothing(ends: tuple[int, int, int]) -> None:
+def test_one_quadrant_may_have_all_edges(ends: tuple[int, int, int]) -> None:
     src, dst = edges_of(*ops.graph(1, 6, 2000, ends, torch.arange(64)))
     in_source, in_target = ends[1] == 1, ends[0] == 1
     assert (src == 63 * in_source).all() and (dst == 63 * in_target).all()
 
 
-def test_a_graph_is_its_edges_renamed_and_sorted() -> None:
+def test_graph_has_permuted_ids_and_sorted_rows() -> None:
     indptr, indices = rmat.graph(6, 3)
     nodes, edges = rmat.counts(6)
     assert (indptr.numel() - 1, indices.numel()) == (nodes, edges) == (64, 123_000_000 >> 15)
     names = rng.permutation(nodes, rng.key(3, 0, "rmat-names")).tolist()
     ends = [plain_edge(rng.key(3, 0, "rmat"), 6, i) for i in range(edges)]
-    wanted = sorted((names[dst], names[src]) for src, dst in ends)
+    expected = sorted((names[dst], names[src]) for src, dst in ends)
     src, dst = edges_of(indptr, indices)
-    assert list(zip(dst.tolist(), src.tolist(), strict=True)) == wanted
+    assert list(zip(dst.tolist(), src.tolist(), strict=True)) == expected
     assert indices.dtype == torch.int32 and indptr.dtype == torch.int64
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_large_parts_are_sorted_too(threads: int) -> None:
-    """Some 3700 keys a part, those of the hubs more; what the first generator made, by sorting all
-    keys at once."""
+def test_graph_with_large_parts_is_pinned(threads: int) -> None:
+    """About 3700 keys per part, more in hubs. A sort of all keys at once gave the same digests."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        made = rmat.graph(16, 0)
+        arrays = rmat.graph(16, 0)
     finally:
         torch.set_num_threads(before)
-    assert [hashlib.sha256(t.numpy().tobytes()).hexdigest() for t in made] == [
+    assert [hashlib.sha256(t.numpy().tobytes()).hexdigest() for t in arrays] == [
         "2879b5943d0bd6e1b1a6b163e3ca39ab1dd387823df1f3804d38b451a989e396",
         "9c8a124b9c1eb65939c1916c6b11c4a4c335d847a409e98bd54c8fc07e086536",
     ]
 
 
-def test_no_edges() -> None:
+def test_graph_without_edges() -> None:
     indptr, indices = ops.graph(0, 5, 0, ENDS, torch.arange(32))
     assert indptr.tolist() == [0] * 33 and indices.numel() == 0
 
@@ -109,25 +108,25 @@ def test_no_edges() -> None:
         ({"names": torch.arange(32).int()}, "names must be int64"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(changes: dict[str, Any], message: str) -> None:
     good = {"key": 0, "scale": 5, "num_edges": 999, "ends": ENDS, "names": torch.arange(32)}
     with pytest.raises(UsageError, match=message):
         ops.graph(**{**good, **changes})
 
 
-def test_bits_stay_what_they_are() -> None:
-    """The same on every machine; tests/gpu holds the GPU to it."""
+def test_small_graph_is_pinned() -> None:
+    """tests/gpu compares the GPU's result with this one."""
     indptr, indices = rmat.graph(10, 0)
     digest = hashlib.sha256(indptr.numpy().tobytes() + indices.numpy().tobytes()).hexdigest()
     assert digest == "7a0b50936aef0757191b4d8e442a5b87556f2d6b729aae0678ade11f5ee8c018"
 
 
-def test_in_the_store(root: Path) -> None:
+def test_stored_graph_has_its_counts_and_parallel_edges(root: Path) -> None:
     graph = load_dataset("rmat@10")
     assert (graph.name, graph.num_nodes, graph.num_edges) == ("rmat@10", 1024, 123_000_000 >> 11)
     assert verify("rmat@10").ok
-    able = torch.nonzero(graph.indptr.diff()).flatten()
-    assert torch.equal(graph.train_idx, able) and 0 < able.numel() < 1024
+    with_neighbours = torch.nonzero(graph.indptr.diff()).flatten()
+    assert torch.equal(graph.train_idx, with_neighbours) and 0 < with_neighbours.numel() < 1024
     assert graph.val_idx.numel() == graph.test_idx.numel() == 0
     assert graph.features.shape == (1024, 1) and graph.indices.dtype == torch.int32
     rows = np.repeat(np.arange(1024), graph.indptr.diff())
@@ -139,7 +138,7 @@ def test_in_the_store(root: Path) -> None:
     assert info("rmat@10").summary.state == "prepared"
 
 
-def test_names(root: Path) -> None:
+def test_names_and_counts(root: Path) -> None:
     assert resolve("rmat").name == "rmat@21"
     assert resolve("rmat@12+sym").name == "rmat@12+sym"
     assert "rmat@21" in [d.name for d in list_datasets()]
@@ -159,7 +158,7 @@ def test_names(root: Path) -> None:
         check_new_name("rmat")
 
 
-def test_another_degree_and_width(root: Path) -> None:
+def test_name_sets_degree_and_width(root: Path) -> None:
     assert resolve("rmat@9x3x20+sym").name == "rmat@9x3x20+sym"
     summary = info("rmat@27x12x128").summary
     assert (summary.num_nodes, summary.num_edges, summary.feature_dim) == (1 << 27, 12 << 27, 128)
@@ -167,14 +166,14 @@ def test_another_degree_and_width(root: Path) -> None:
     assert (graph.num_nodes, graph.num_edges) == (512, 3 * 512)
     assert graph.features.shape == (512, 20)
     assert graph.features.unique().numel() > 100
-    names = rng.permutation(512, rng.key(0, 0, "rmat-names"))  # the first of the same edges
+    names = rng.permutation(512, rng.key(0, 0, "rmat-names"))  # a prefix of the same edges
     dst = torch.tensor([plain_edge(rng.key(0, 0, "rmat"), 9, i)[1] for i in range(3 * 512)])
     assert torch.equal(graph.indptr.diff(), torch.bincount(names[dst], minlength=512))
     assert info("rmat@9x3x20").summary.state == "prepared"
     assert info("rmat@9").summary.state == "generated"
 
 
-def test_made_symmetric(root: Path) -> None:
+def test_symmetric_version_has_at_most_twice_the_edges(root: Path) -> None:
     graph = load_dataset("rmat@8+sym")
     assert graph.meta["symmetric"] is True
     assert graph.num_edges <= 2 * rmat.counts(8)[1]

@@ -29,7 +29,7 @@ from gnnbench.datasets.prepare import load_dataset, prepare
         ("rows", "rows@2Mx128", (2_000_000, 128)),
     ],
 )
-def test_names(root: Path, typed: str, name: str, shape: tuple[int, int]) -> None:
+def test_names_are_normalized(root: Path, typed: str, name: str, shape: tuple[int, int]) -> None:
     ref = resolve(typed)
     assert (ref.name, ref.kind, ref.shape) == (name, "rows", shape)
     assert ref.folder_name(1) == f"{name}-seed1"

@@ -20,7 +20,7 @@ def features(labels=LABELS, width: int = 10, seed: int = 0) -> np.ndarray:
     return np.concatenate(list(seeded.seeded_features(labels, width, seed)))
 
 
-def test_pinned_bits() -> None:
+def test_features_labels_and_split_are_pinned() -> None:
     digest = hashlib.sha256(features().astype("<f4").tobytes()).hexdigest()
     assert digest == "0951085f7829a7cf824c83023590b083c4cb4859268467f016a5f89bebaed715"
     labels = np.concatenate(list(seeded.seeded_labels(1000, 7, 3)))

@@ -1,4 +1,4 @@
-"""What a twin promises: counts, shape of the graph, learnable features, honest errors."""
+"""Properties of twins: counts, degrees, communities, learnable features, and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gnnbench.datasets.store.writer import GraphWriter
 Arrays = dict[str, np.ndarray]
 
 
-def recipe(**knobs: object) -> TwinRecipe:
+def recipe(**changes: object) -> TwinRecipe:
     values: dict[str, object] = {
         "num_nodes": 40_000,
         "num_edges": 800_000,
@@ -31,7 +31,7 @@ def recipe(**knobs: object) -> TwinRecipe:
         "symmetric": True,
         "communities": 40,
     }
-    return TwinRecipe.model_validate({**values, **knobs})
+    return TwinRecipe.model_validate({**values, **changes})
 
 
 def rows(graph: Arrays) -> np.ndarray:
@@ -74,18 +74,20 @@ def test_counts_are_exact_and_edges_distinct(kind: str, request: pytest.FixtureR
     np.testing.assert_array_equal(np.sort(parts), np.arange(n))
 
 
-def test_symmetric_means_every_edge_both_ways(symmetric: Arrays, directed: Arrays) -> None:
-    for graph, wanted in ((symmetric, True), (directed, False)):
+def test_symmetric_twin_has_every_edge_in_both_directions(
+    symmetric: Arrays, directed: Arrays
+) -> None:
+    for graph, expected in ((symmetric, True), (directed, False)):
         dst, src = rows(graph), graph["indices"].astype(np.int64)
         same = np.array_equal(np.sort(src * 40_000 + dst), dst * 40_000 + src)
-        assert same == wanted
+        assert same == expected
 
 
-def test_degrees_follow_their_law(symmetric: Arrays, directed: Arrays) -> None:
+def test_degrees_follow_their_distribution(symmetric: Arrays, directed: Arrays) -> None:
     degree = np.sort(np.diff(symmetric["indptr"]))[::-1]
-    # Ratio 1.4 an octave: 40,000 ^ log2(1.4) = 171 from the last rank to the first, and the last is
-    # a bit above half the mean. It is so although no community has more than 1,000 nodes. The means
-    # of the ranks n/8 .. n/4 and n/4 .. n/2 are one ratio apart.
+    # The ratio is 1.4 per octave: the first rank has 40,000 ^ log2(1.4) = 171 times the degree of
+    # the last rank, which has slightly more than half the mean. Communities of 1,000 nodes do not
+    # limit degrees. Ranks n/8 to n/4 have 1.4 times the mean degree of ranks n/4 to n/2.
     assert 80 < degree[0] / degree.mean() < 120
     high, low = degree[5000:10_000].mean(), degree[10_000:20_000].mean()
     assert high / low == pytest.approx(1.4, rel=0.08)
@@ -96,7 +98,7 @@ def test_degrees_follow_their_law(symmetric: Arrays, directed: Arrays) -> None:
     assert abs(np.corrcoef(incoming, outgoing)[0, 1]) < 0.05
 
 
-def test_knobs_of_the_degrees() -> None:
+def test_settings_of_the_degree_distribution() -> None:
     bent = generate_arrays(
         recipe(num_edges=4_000_000, degree_ratio=[4, 1, 2], communities=8, degree_cap=30)
     )
@@ -115,8 +117,8 @@ def test_knobs_of_the_degrees() -> None:
 
 @pytest.mark.parametrize("mixing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_edges_stay_in_their_community(mixing: float, symmetric: bool) -> None:
-    # One community per class: labels tell communities.
+def test_mixing_is_the_share_of_edges_between_communities(mixing: float, symmetric: bool) -> None:
+    # One community per class, so that labels identify communities.
     graph = generate_arrays(recipe(mixing=mixing, communities=8, symmetric=symmetric))
     assert homophily(graph) == pytest.approx(1 - mixing, abs=0.002)
     skewed = generate_arrays(recipe(communities=8, class_skew=1, symmetric=symmetric))
@@ -124,7 +126,7 @@ def test_edges_stay_in_their_community(mixing: float, symmetric: bool) -> None:
     assert counts[0] / counts[7] == pytest.approx(8, rel=0.01)
 
 
-def test_regions_hold_edges_that_leave_a_community() -> None:
+def test_region_mixing_is_the_share_of_edges_between_regions() -> None:
     shares = {}
     for region_mixing in (0.0, 0.5, 1.0):
         graph = generate_arrays(
@@ -148,7 +150,7 @@ def test_regions_hold_edges_that_leave_a_community() -> None:
     assert 0 < shares[0.5] < 0.7 * shares[1.0]
 
 
-def test_ids_tell_neither_degree_nor_class(symmetric: Arrays) -> None:
+def test_ids_are_independent_of_degrees_and_classes(symmetric: Arrays) -> None:
     ids = np.arange(40_000)
     assert abs(np.corrcoef(ids, np.diff(symmetric["indptr"]))[0, 1]) < 0.02
     assert abs(np.corrcoef(ids, symmetric["labels"])[0, 1]) < 0.02
@@ -168,14 +170,14 @@ def test_label_noise_and_unlabelled_nodes() -> None:
 
 
 def accuracy(x: np.ndarray, graph: Arrays) -> float:
-    """Least squares onto one-hot labels, fitted on train, judged on test."""
+    """Test accuracy of a least-squares fit of one-hot labels on the training nodes."""
     x = np.hstack([x, np.ones((len(x), 1), x.dtype)])
     train, test, labels = graph["train_idx"], graph["test_idx"], graph["labels"]
     weights = np.linalg.lstsq(x[train], np.eye(8)[labels[train]], rcond=None)[0]
     return float(((x[test] @ weights).argmax(1) == labels[test]).mean())
 
 
-def test_a_model_learns_and_neighbours_help(symmetric: Arrays) -> None:
+def test_aggregated_features_predict_the_classes(symmetric: Arrays) -> None:
     x = symmetric["features"].astype(np.float64)
     sums = np.add.reduceat(x[symmetric["indices"]], symmetric["indptr"][:-1])
     alone = accuracy(x, symmetric)
@@ -196,8 +198,8 @@ def test_features_are_exact_and_centred(symmetric: Arrays) -> None:
     assert abs(float(x.mean())) < 0.05
 
 
-def test_training_nodes_gather_where_told() -> None:
-    # Home is a tenth of the communities, so it has 4,000 of 40,000 nodes.
+def test_training_nodes_concentrate_in_their_home() -> None:
+    # The home is a tenth of the communities: 4,000 of 40,000 nodes.
     base = {"num_classes": 40, "communities": 40, "train_home": 0.1, "train": 2000, "val": 0}
     shares = []
     for locality in (0.0, 0.9, 1.0):
@@ -239,19 +241,19 @@ def test_scale_keeps_the_mean_degree() -> None:
     scale=st.sampled_from([0.25, 0.5, 1.0]),
     mixing=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_any_density_is_met_exactly(
+def test_number_of_edges_is_exact_for_any_density(
     nodes: int, density: float, symmetric: bool, scale: float, mixing: float
 ) -> None:
     edges = int(nodes * (nodes - 1) * density) // 2 * 2
-    wanted = recipe(
+    original = recipe(
         num_nodes=nodes, num_edges=edges, symmetric=symmetric, mixing=mixing, feature_dim=1
     )
     try:
-        scaled = wanted.scaled(scale)
+        scaled = original.scaled(scale)
     except UsageError:
         assert scale < 1
         return
-    graph = generate_arrays(wanted, scale)
+    graph = generate_arrays(original, scale)
     assert len(graph["indices"]) == scaled.num_edges
     dst, src = rows(graph), graph["indices"].astype(np.int64)
     assert (dst != src).all()
@@ -261,7 +263,7 @@ def test_any_density_is_met_exactly(
 
 
 @pytest.mark.parametrize(
-    ("knobs", "scale", "sentence"),
+    ("changes", "scale", "message"),
     [
         ({}, 0.00001, r"would have 0 node\(s\); use a larger scale"),
         ({}, 0.0002, "more than the 56 possible without parallel edges and self-loops"),
@@ -271,9 +273,11 @@ def test_any_density_is_met_exactly(
         ({}, 100_000, "above 2\\^31 - 1"),
     ],
 )
-def test_what_cannot_be_is_said(knobs: dict[str, object], scale: float, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        recipe(**knobs).scaled(scale)
+def test_invalid_recipes_are_refused(
+    changes: dict[str, object], scale: float, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        recipe(**changes).scaled(scale)
 
 
 def test_unknown_keys_are_refused() -> None:
@@ -284,7 +288,7 @@ def test_unknown_keys_are_refused() -> None:
 @pytest.mark.parametrize("ratio", [1, 1.2, 1.5, 2, 4, [9, 1.8, 1.3, 1.2]])
 @pytest.mark.parametrize("cap", [0, 1, 30])
 @pytest.mark.parametrize("positive", [0, 1, 1000, 2**27])
-def test_law_is_bounded_and_capped(ratio: float, cap: float, positive: int) -> None:
+def test_degree_weights_are_bounded_and_capped(ratio: float, cap: float, positive: int) -> None:
     points = law_points(ratio, cap, positive)
     assert len(points) == 34
     assert points == sorted(points)
@@ -293,12 +297,12 @@ def test_law_is_bounded_and_capped(ratio: float, cap: float, positive: int) -> N
     octaves = positive.bit_length()
     mean = sum((points[j] + points[j + 1]) / 2 ** (j + 2) for j in range(octaves))
     mean += points[octaves] / 2**octaves
-    if points[0] > 100 and points[-1] < 2**30:  # else rounding or the bound shows
+    if points[0] > 100 and points[-1] < 2**30:  # otherwise rounding or the bound matters
         assert mean == pytest.approx(2**13, rel=0.02)
         assert cap == 0 or points[-1] <= 1.02 * max(cap, 1) * mean
 
 
-def test_the_store_gets_the_same_arrays(tmp_path: Path) -> None:
+def test_stored_arrays_equal_the_generated_ones(tmp_path: Path) -> None:
     small, final = recipe(id_dtype="int64"), tmp_path / "a~twin@0.05"
     with graph_lock(final), GraphWriter(final, {"test": 1}) as out:
         about = generate(small, 0.05, 3, out)
@@ -308,7 +312,7 @@ def test_the_store_gets_the_same_arrays(tmp_path: Path) -> None:
     assert graph.num_classes == 8
     assert graph.meta["symmetric"] is True
     assert graph.meta["recipe"]["num_edges"] == 40_000
-    for name, wanted in generate_arrays(small, 0.05, 3).items():
+    for name, expected in generate_arrays(small, 0.05, 3).items():
         stored = getattr(graph, name).numpy()
-        assert stored.dtype == wanted.dtype
-        np.testing.assert_array_equal(stored, wanted)
+        assert stored.dtype == expected.dtype
+        np.testing.assert_array_equal(stored, expected)

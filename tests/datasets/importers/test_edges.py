@@ -95,9 +95,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), REFUSED)
-def test_edge_lists_that_are_refused(root: Path, write, text: str | bytes, says: str) -> None:
-    with pytest.raises(DataError, match=says) as caught:
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_edge_lists_that_are_refused(root: Path, write, text: str | bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
         import_source(write(text), "mine")
     assert "\n" not in str(caught.value)
     assert not (root / "imported" / "mine").exists()
@@ -244,7 +244,7 @@ def test_names_of_imported_graphs(root: Path, write, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "says"),
+    ("name", "options", "message"),
     [
         ("reddit", {}, "name of another dataset"),
         ("ogbn-products", {}, "name of another dataset"),
@@ -259,8 +259,8 @@ def test_names_of_imported_graphs(root: Path, write, tmp_path: Path) -> None:
         ("ok", {"num_nodes": -1}, "-1 nodes"),
     ],
 )
-def test_invalid_options_are_refused(root: Path, write, name: str, options, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_invalid_options_are_refused(root: Path, write, name: str, options, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         import_source(write("0 1\n"), name, **options)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from own_graph import weighted_edges
 
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.datasets.importers import room
@@ -80,7 +81,7 @@ class Case:
                 values["weights"] = self.weights
 
     def matrix(self, matrix: sp.coo_matrix, layout: str) -> None:
-        """Keeps duplicates and order, because scipy's conversions would sum them."""
+        """Store a matrix without scipy's conversions, which would sum duplicates."""
         row, col, data, n = matrix.row, matrix.col, matrix.data, self.nodes
         main, minor = (row, col) if layout == "csr" else (col, row)
         order = np.argsort(main, kind="stable")
@@ -197,10 +198,7 @@ class Case:
 
 
 def expected(values: dict[str, Any]) -> Edges | None:
-    """Edges (source, target, weight; 1 where there are none) by plain Python and scipy.
-
-    None: the values are no graph.
-    """
+    """Edges (source, target, weight or 1) by plain Python and scipy; None if there is no graph."""
     for key in ("adj", "adj_t"):
         if key in values and "edge_index" not in values:
             row, col, data = dense(values[key])
@@ -258,12 +256,6 @@ def summed(row: list[int], col: list[int], data: list[float], transposed: bool) 
     return Counter(zip(first.tolist(), second.tolist(), weights, strict=True))
 
 
-def stored_edges(graph: Any) -> Edges:
-    dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
-    weights = [1.0] * graph.num_edges if graph.weights is None else graph.weights.tolist()
-    return Counter(zip(graph.indices.tolist(), dst.tolist(), weights, strict=True))
-
-
 def check(path: Path, folder: Path, values: dict[str, Any], form: str) -> bool:
     """Import the file; return whether it was accepted. The graph must equal the oracle's."""
     needs = form in ("row", "indptr", "csr", "csc", "coo", "adj")
@@ -273,7 +265,7 @@ def check(path: Path, folder: Path, values: dict[str, Any], form: str) -> bool:
         assert "\n" not in str(error)
         assert len(str(error)) < 900
         return False
-    assert stored_edges(graph) == expected(values)
+    assert weighted_edges(graph) == expected(values)
     if graph.meta["labels"] == "source":
         y = torch.as_tensor(np.asarray(values["y"].double() if torch.is_tensor(values["y"])
                                        else values["y"]).astype(float)).reshape(-1)  # fmt: skip
@@ -292,7 +284,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("container", ["npz", "pt"])
-def test_random_arrays(tmp_path: Path, container: str) -> None:
+def test_random_arrays_are_imported_correctly_or_refused(tmp_path: Path, container: str) -> None:
     tensors, imported = container == "pt", 0
     for number in range(FILES):
         case = Case(np.random.default_rng([SEED, number, tensors]), tensors)
@@ -311,7 +303,7 @@ def test_random_arrays(tmp_path: Path, container: str) -> None:
 
 
 @pytest.mark.parametrize("container", ["npz", "pt"])
-def test_random_bytes(tmp_path: Path, container: str) -> None:
+def test_damaged_files_are_imported_or_refused(tmp_path: Path, container: str) -> None:
     tensors, refused = container == "pt", 0
     for number in range(FILES):
         rng = np.random.default_rng([SEED, number, 2 + tensors])

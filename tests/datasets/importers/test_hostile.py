@@ -1,4 +1,4 @@
-"""Hostile ``.npz`` and ``.pt`` files: one sentence, soon, and without the memory they ask for."""
+"""Hostile ``.npz`` and ``.pt`` files are refused with one sentence, before memory is allocated."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ SPARSE = [
 ]
 
 
-@pytest.mark.parametrize(("tensor", "says"), SPARSE, ids=range(len(SPARSE)))
-def test_sparse_tensors_are_checked_first(
-    root: Path, tmp_path: Path, tensor: Any, says: str
+@pytest.mark.parametrize(("tensor", "message"), SPARSE, ids=range(len(SPARSE)))
+def test_invalid_sparse_tensors_are_refused(
+    root: Path, tmp_path: Path, tensor: Any, message: str
 ) -> None:
     path = tmp_path / "adj.pt"
     for value in (tensor, {"adj_t": tensor}):
         torch.save(value, path)
-        with pytest.raises(DataError, match=says) as caught:
+        with pytest.raises(DataError, match=message) as caught:
             import_source(path, "g", rows="sources" if value is tensor else "")
         assert "adj.pt" in str(caught.value)
-    if "square" in says or "[4, 4" in says:
+    if "square" in message or "[4, 4" in message:
         return
     torch.save({"edge_index": ENDS, "x": tensor}, path)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         import_source(path, "g")
 
 
-def test_a_sparse_tensor_of_many_rows(
+def test_sparse_tensor_of_too_many_rows_is_refused(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "free_memory_bytes", lambda: 1 << 30)
@@ -112,22 +112,22 @@ TENSORS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "says"), TENSORS, ids=range(len(TENSORS)))
-def test_tensors_that_hold_no_values(
-    root: Path, tmp_path: Path, key: str, value: Any, says: str
+@pytest.mark.parametrize(("key", "value", "message"), TENSORS, ids=range(len(TENSORS)))
+def test_invalid_tensors_and_counts_are_refused(
+    root: Path, tmp_path: Path, key: str, value: Any, message: str
 ) -> None:
     values = {"edge_index": ENDS, key: value}
     torch.save(values, tmp_path / "g.pt")
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         import_source(tmp_path / "g.pt", "g")
     if key != "num_nodes":
         data = type("Data", (), {"num_nodes": 4, **values})()
         data.__dict__.update({"num_nodes": 4, **values})
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             from_pyg(data, "g")
 
 
-def test_what_is_no_array_is_named(root: Path, tmp_path: Path) -> None:
+def test_ignored_values_are_reported(root: Path, tmp_path: Path) -> None:
     values = {
         "edge_index": ENDS, 3: torch.ones(4), ("a", 1): 1, None: 2, "list": [1, 2], "nothing": None,
         "bytes": b"x", "inner": {"x": torch.ones(4)}, "size": torch.Size([2]),
@@ -150,7 +150,7 @@ def test_small_expanded_tensors_are_read(root: Path, tmp_path: Path) -> None:
     assert graph.train_idx.tolist() == [0, 1, 2, 3]
 
 
-def test_masked_arrays(root: Path) -> None:
+def test_masked_entries_are_refused(root: Path) -> None:
     data = type("Data", (), {})()
     data.edge_index, data.num_nodes = ENDS, 4
     data.y = np.ma.masked_array([0, 1, 0, 1], [False, True, False, False])
@@ -160,7 +160,7 @@ def test_masked_arrays(root: Path) -> None:
     assert open_graph(from_pyg(data, "g")).labels.tolist() == [0, 1, 0, 1]
 
 
-def test_a_compressed_file_of_torch_is_not_mapped(root: Path, tmp_path: Path) -> None:
+def test_compressed_torch_file_is_read(root: Path, tmp_path: Path) -> None:
     torch.save({"edge_index": ENDS}, tmp_path / "g.pt")
     target = zipfile.ZipFile(tmp_path / "z.pt", "w", zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(tmp_path / "g.pt") as plain, target as packed:
@@ -174,12 +174,14 @@ def test_a_compressed_file_of_torch_is_not_mapped(root: Path, tmp_path: Path) ->
     "content", [b"", b"PK\x03\x04", b"\x80\x02.", b"\x80\x05]q\x00.", b"x" * 99]
 )
 @pytest.mark.parametrize("name", ["g.pt", "g.npz", "y.pt"])
-def test_files_of_other_content(root: Path, tmp_path: Path, name: str, content: bytes) -> None:
+def test_invalid_file_contents_are_refused(
+    root: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
     (tmp_path / name).write_bytes(content)
-    np.savez(tmp_path / "right.npz", edge_index=ENDS)
+    np.savez(tmp_path / "valid.npz", edge_index=ENDS)
     with pytest.raises(GnnbenchError) as caught:
         if name == "y.pt":
-            import_source(tmp_path / "right.npz", "g", labels=tmp_path / name)
+            import_source(tmp_path / "valid.npz", "g", labels=tmp_path / name)
         else:
             import_source(tmp_path / name, "g")
     assert name in str(caught.value)
@@ -187,7 +189,7 @@ def test_files_of_other_content(root: Path, tmp_path: Path, name: str, content: 
 
 
 def npz_with_header(path: Path, key: str, header: str, content: bytes, **arrays: Any) -> None:
-    """An ``.npz`` with an array whose header says anything."""
+    """Write an ``.npz`` with an array of the given header."""
     np.savez(path, **arrays)
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": "<i8", "fortran_order": False,
@@ -217,7 +219,7 @@ def npz_with_header(path: Path, key: str, header: str, content: bytes, **arrays:
         "__import__('os')",
     ],
 )
-def test_headers_that_lie(root: Path, tmp_path: Path, header: str) -> None:
+def test_false_npz_headers_are_refused(root: Path, tmp_path: Path, header: str) -> None:
     npz_with_header(tmp_path / "g.npz", "edge_index", header, bytes(32))
     with pytest.raises(DataError, match=r"g.npz is truncated, damaged or not what"):
         import_source(tmp_path / "g.npz", "g")
@@ -234,15 +236,15 @@ def test_headers_that_lie(root: Path, tmp_path: Path, header: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_npy_files_with_other_headers(root: Path, tmp_path: Path, change: Any) -> None:
-    np.save(tmp_path / "right.npy", ENDS.numpy())
-    raw = (tmp_path / "right.npy").read_bytes()
+def test_invalid_npy_files_are_refused(root: Path, tmp_path: Path, change: Any) -> None:
+    np.save(tmp_path / "valid.npy", ENDS.numpy())
+    raw = (tmp_path / "valid.npy").read_bytes()
     (tmp_path / "g.npy").write_bytes(raw.replace(*change))
     assert (tmp_path / "g.npy").read_bytes() != raw
-    for given in ({}, {"features": tmp_path / "g.npy"}, {"labels": tmp_path / "g.npy"}):
-        source = tmp_path / ("right.npy" if given else "g.npy")
+    for options in ({}, {"features": tmp_path / "g.npy"}, {"labels": tmp_path / "g.npy"}):
+        source = tmp_path / ("valid.npy" if options else "g.npy")
         with pytest.raises(DataError, match=r"g.npy is truncated, damaged or not what") as caught:
-            import_source(source, "g", **given)
+            import_source(source, "g", **options)
         assert "\n" not in str(caught.value)
     np.savez(tmp_path / "several.npz", a=1)
     (tmp_path / "several.npz").rename(tmp_path / "several.npy")
@@ -253,7 +255,7 @@ def test_npy_files_with_other_headers(root: Path, tmp_path: Path, change: Any) -
         import_source(tmp_path / "empty.npy", "g")
 
 
-def test_an_array_that_is_larger_than_memory(
+def test_array_larger_than_memory_is_refused(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "free_memory_bytes", lambda: 1 << 23)
@@ -264,7 +266,7 @@ def test_an_array_that_is_larger_than_memory(
 
 
 @pytest.mark.parametrize("end", ["npz", "pt"])
-def test_counts_that_ask_for_terabytes(root: Path, tmp_path: Path, end: str) -> None:
+def test_counts_that_need_terabytes_are_refused(root: Path, tmp_path: Path, end: str) -> None:
     for number, values in enumerate(
         ({"num_nodes": 10**14}, {"edge_index": ENDS * 10**14}, {"feat_dim": 2**52, "feat_data": 1})
     ):

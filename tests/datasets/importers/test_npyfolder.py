@@ -1,4 +1,4 @@
-"""IGB and MAG240M as folders of ``.npy``, written here in their layout."""
+"""Import of IGB and MAG240M from folders of ``.npy`` files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_graph import run_importer
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.npyfolder import import_igb, import_mag240m
 from gnnbench.datasets.manifest import Source
-from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.writer import GraphWriter
 
 EDGES = np.array([[1, 0], [2, 0], [0, 1], [4, 3], [3, 3]])  # source, target
 FEATURES = np.arange(10, dtype=np.float16).reshape(5, 2)
@@ -28,14 +27,9 @@ def write(folder: Path, **arrays: np.ndarray) -> Path:
 
 
 def load(importer, path: Path, tmp_path: Path, **source: bool):
-    final = tmp_path / "store" / "tiny"
-    final.parent.mkdir(exist_ok=True)
-    with GraphWriter(final, {}) as out:
-        options = ImportOptions(
-            "tiny", num_classes=3, source=Source(loader="igb", paths=[], get="", **source)
-        )
-        out.finish(name="tiny", **importer(path, out, options))
-    return open_graph(final)
+    loaded = Source(loader="igb", paths=[], get="", **source)
+    options = ImportOptions("tiny", num_classes=3, source=loaded)
+    return run_importer(importer, path, tmp_path, options)
 
 
 @pytest.fixture
@@ -59,7 +53,7 @@ def mag(tmp_path: Path) -> Path:
     )
 
 
-def test_igb(igb: Path, tmp_path: Path) -> None:
+def test_igb_is_imported(igb: Path, tmp_path: Path) -> None:
     graph = load(import_igb, igb, tmp_path)
     assert graph.indptr.tolist() == [0, 2, 3, 3, 5, 5]
     assert graph.indices.tolist() == [1, 2, 0, 3, 4]
@@ -69,7 +63,7 @@ def test_igb(igb: Path, tmp_path: Path) -> None:
     assert [p.tolist() for p in parts] == [[0, 1, 2], [3], [4]]
 
 
-def test_mag240m(mag: Path, tmp_path: Path) -> None:
+def test_mag240m_is_imported(mag: Path, tmp_path: Path) -> None:
     graph = load(import_mag240m, mag, tmp_path)
     assert graph.indices.tolist() == [1, 2, 0, 3, 4]
     assert graph.features.tolist() == FEATURES.tolist()
@@ -79,7 +73,7 @@ def test_mag240m(mag: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "values", "says"),
+    ("name", "values", "message"),
     [
         ("paper___cites___paper0edge_index", EDGES, r"\(5, 2\), not \[2, edges\]"),
         ("paper___cites___paper0edge_index", EDGES.T + 1, "edge with node 5"),
@@ -98,18 +92,20 @@ def test_mag240m(mag: Path, tmp_path: Path) -> None:
         ("paper0node_feat", np.array([{}], dtype=object), "node_feat.npy is truncated, damaged"),
     ],
 )
-def test_malformed(mag: Path, tmp_path: Path, name: str, values: np.ndarray, says: str) -> None:
-    with pytest.raises(DataError, match=says):
+def test_malformed_folders_are_refused(
+    mag: Path, tmp_path: Path, name: str, values: np.ndarray, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
         load(import_mag240m, write(mag, **{name: values}), tmp_path)
 
 
-def test_a_missing_file(igb: Path, tmp_path: Path) -> None:
+def test_missing_file_is_reported(igb: Path, tmp_path: Path) -> None:
     (igb / "processed" / "paper" / "node_label_19.npy").unlink()
     with pytest.raises(DataError, match=r"node_label_19.npy is missing"):
         load(import_igb, igb, tmp_path)
 
 
-def test_self_loops_are_left_out_where_the_manifest_says_so(igb, mag, tmp_path: Path) -> None:
+def test_manifest_may_drop_self_loops(igb, mag, tmp_path: Path) -> None:
     for importer, folder in ((import_igb, igb), (import_mag240m, mag)):
         graph = load(importer, folder, tmp_path, drop_self_loops=True)
         assert graph.indptr.tolist() == [0, 2, 3, 3, 4, 4]

@@ -27,7 +27,7 @@ CSR = {
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-def test_dense(root: Path, make_npz, arrays, compressed: bool) -> None:
+def test_dense_features_are_imported(root: Path, make_npz, arrays, compressed: bool) -> None:
     graph = load_dataset(str(make_npz(compressed=compressed)))
     for key in ARRAYS:
         assert np.array_equal(getattr(graph, key).numpy(), arrays[key]), key
@@ -37,7 +37,7 @@ def test_dense(root: Path, make_npz, arrays, compressed: bool) -> None:
     assert graph.num_classes == 3
 
 
-def test_csr(root: Path, make_npz) -> None:
+def test_csr_features_are_imported(root: Path, make_npz) -> None:
     graph = load_dataset(str(make_npz(**CSR)))
     assert graph.features.tolist() == [
         [1, 0, 0, 0, 0, 0, 2],
@@ -48,19 +48,19 @@ def test_csr(root: Path, make_npz) -> None:
     ]
 
 
-def test_weights(root: Path, make_npz, arrays) -> None:
+def test_weights_are_stored_or_refused(root: Path, make_npz, arrays) -> None:
     weights = np.linspace(0, 1, len(arrays["indices"]))
     graph = load_dataset(str(make_npz("a.npz", weights=weights)))
     assert graph.weights is not None
     assert np.array_equal(graph.weights.numpy(), weights.astype(np.float32))
     assert load_dataset(str(make_npz("b.npz"))).weights is None
-    for name, wrong, says in (
+    for name, wrong, message in (
         ("c.npz", weights[1:], "'weights' in .* shape"),
         ("d.npz", weights - 1, "'weights' in .* has -1.0 for edge 0"),
         ("e.npz", np.where(weights > 0, np.nan, 0), "'weights' in .* has nan for edge 1"),
         ("f.npz", weights.astype(str), "weights"),
     ):
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             load_dataset(str(make_npz(name, weights=wrong)))
 
 
@@ -147,15 +147,17 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("change", "says"), MALFORMED)
-def test_malformed_npz_files_are_refused(root: Path, make_npz, arrays, change, says: str) -> None:
+@pytest.mark.parametrize(("change", "message"), MALFORMED)
+def test_malformed_npz_files_are_refused(
+    root: Path, make_npz, arrays, change, message: str
+) -> None:
     path = make_npz(**change(arrays))
-    with pytest.raises(DataError, match=says) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         prepare(str(path))
-    message = str(caught.value)
+    text = str(caught.value)
     assert caught.value.exit_code == 6
-    assert "tiny.npz" in message
-    assert "\n" not in message
+    assert "tiny.npz" in text
+    assert "\n" not in text
     assert [p.name for p in root.iterdir() if not p.name.endswith(".lock")] == []
 
 

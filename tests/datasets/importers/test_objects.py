@@ -1,4 +1,4 @@
-"""Graphs that are objects in Python: PyG's ``Data`` and DGL's graphs."""
+"""Import of PyG ``Data`` objects and DGL graphs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from own_graph import dgl_or_skip
 
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.datasets.catalog import verify
@@ -29,14 +30,14 @@ MASKS = {
 
 
 class Plain:
-    """What is read of a ``Data``; that the real class offers it is tested below."""
+    """The attributes of PyG's ``Data`` that the importer reads."""
 
     def __init__(self, **values) -> None:
         values = {"edge_index": torch.stack([SRC, DST]), "num_nodes": 5, **values}
         self.__dict__.update(values)
 
 
-def same(graph) -> None:
+def assert_imported(graph) -> None:
     assert graph.indptr.tolist() == [0, 2, 4, 5, 5, 6]
     assert graph.indices.tolist() == [1, 2, 1, 4, 0, 3]
     assert torch.equal(graph.features, X)
@@ -47,12 +48,12 @@ def same(graph) -> None:
     assert (graph.meta["features"], graph.meta["labels"], graph.meta["split"]) == ("source",) * 3
 
 
-def test_pyg(root: Path) -> None:
+def test_pyg_data_is_imported(root: Path) -> None:
     data = pytest.importorskip("torch_geometric.data")
     edge_index = torch.stack([SRC, DST])
     stored = from_pyg(data.Data(x=X, edge_index=edge_index, y=Y, **MASKS), "mine")
     assert stored == root / "imported" / "mine"
-    same(load_dataset("mine"))
+    assert_imported(load_dataset("mine"))
     assert verify("mine").ok
     bare = data.Data(edge_index=edge_index, num_nodes=5)
     graph = open_graph(from_pyg(bare, "bare", feature_dim=8, num_classes=4, train_fraction=0.4))
@@ -65,21 +66,16 @@ def test_pyg(root: Path) -> None:
         from_pyg(hetero, "other")
 
 
-def test_dgl(root: Path, tmp_path: Path) -> None:
-    from gnnbench.kernels.dgl_import import import_dgl
-
-    try:
-        dgl = import_dgl()
-    except Exception as error:
-        pytest.skip(f"no dgl: {error}")
+def test_dgl_graph_is_imported(root: Path, tmp_path: Path) -> None:
+    dgl = dgl_or_skip()
     g = dgl.graph((SRC, DST), num_nodes=5)
     g.ndata.update({"feat": X, "label": Y, **MASKS})
     g.edata["w"] = W
     graph = open_graph(from_dgl(g, "mine", tmp_path / "folder"))
-    same(graph)
+    assert_imported(graph)
     assert graph.meta["notes"] == ["not kept: edata w"]
     assert graph.weights is None
-    same(load_dataset(str(tmp_path / "folder")))
+    assert_imported(load_dataset(str(tmp_path / "folder")))
     graph = open_graph(from_dgl(g, "weighted", weights="w"))
     assert graph.weights is not None and graph.weights.tolist() == WEIGHTS_IN_CSC
     with pytest.raises(UsageError, match=r"no edata\['v'\]; it has w"):
@@ -95,43 +91,43 @@ def test_dgl(root: Path, tmp_path: Path) -> None:
         from_dgl(dgl.heterograph({("a", "to", "b"): ([0], [0])}), "more")
 
 
-def test_a_split_as_ogb_gives_it(root: Path) -> None:
+def test_split_in_the_form_of_ogb(root: Path) -> None:
     split = {"train": torch.tensor([4, 0, 2]), "valid": np.array([1]), "test": [3]}
-    same(open_graph(from_pyg(Plain(x=X, y=Y[:, None]), "mine", split=split)))
+    assert_imported(open_graph(from_pyg(Plain(x=X, y=Y[:, None]), "mine", split=split)))
     with pytest.raises(UsageError, match="not 'dev'"):
         from_pyg(Plain(), "other", split={"train": [0], "dev": [1]})
 
 
-def test_several_layouts_and_types(root: Path) -> None:
+def test_other_layouts_and_dtypes_are_converted(root: Path) -> None:
     y = Y.double()
     y[3] = float("nan")
     masks = {k: torch.stack([v, ~v], 1) for k, v in MASKS.items()}
     sparse = Plain(x=X.to_sparse(), y=y, edge_attr=torch.ones(6, 2), **masks)
     graph = open_graph(from_pyg(sparse, "mine"))
-    same(graph)
+    assert_imported(graph)
     assert graph.meta["notes"] == [
         "the first of several splits",
         "not kept: edge_attr",
     ]
-    same(open_graph(from_pyg(Plain(x=X.bfloat16(), y=Y.int(), **MASKS), "other")))
+    assert_imported(open_graph(from_pyg(Plain(x=X.bfloat16(), y=Y.int(), **MASKS), "other")))
 
 
-def test_weights_go_with_their_edges(root: Path) -> None:
+def test_weights_follow_the_order_of_the_edges(root: Path) -> None:
     shuffled = torch.tensor([5, 2, 0, 4, 1, 3])
     edges = torch.stack([SRC, DST])[:, shuffled]
-    whole = Plain(x=X, y=Y, edge_index=edges, edge_weight=W[shuffled].double(), **MASKS)
-    graph = open_graph(from_pyg(whole, "mine"))
-    same(graph)
+    data = Plain(x=X, y=Y, edge_index=edges, edge_weight=W[shuffled].double(), **MASKS)
+    graph = open_graph(from_pyg(data, "mine"))
+    assert_imported(graph)
     assert graph.weights is not None and graph.weights.dtype == torch.float32
     assert graph.weights.tolist() == WEIGHTS_IN_CSC
     assert verify("mine").ok
-    for made in (from_pyg(whole, "other", symmetric=True), prepare("mine+sym")):
-        graph = open_graph(made)
+    for stored in (from_pyg(data, "other", symmetric=True), prepare("mine+sym")):
+        graph = open_graph(stored)
         assert graph.weights is None
         assert any("edge weights not kept" in note for note in graph.meta["notes"])
 
 
-def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
+def test_random_split_has_labelled_nodes_only(root: Path) -> None:
     y = torch.full((5,), -1)
     y[1], y[4] = 0, 1
     graph = open_graph(from_pyg(Plain(y=y), "mine", train_fraction=1))
@@ -140,7 +136,7 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"edge_index": SRC}, r"edge_index has shape \(6,\)"),
         ({"edge_index": torch.stack([SRC, DST + 1])}, "edge with node 5"),
@@ -161,15 +157,15 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"edge_weight": W * float("nan")}, "'edge_weight' in .* has nan for edge 0"),
     ],
 )
-def test_malformed(root: Path, change, says: str) -> None:
-    with pytest.raises(DataError, match=says) as caught:
+def test_malformed_data_is_refused(root: Path, change, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
         from_pyg(Plain(**change), "mine")
     assert "'mine'" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (root / "imported" / "mine").exists()
 
 
-def test_names_and_folders(root: Path, tmp_path: Path) -> None:
+def test_names_and_folders_are_checked(root: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name of another dataset"):
         from_pyg(Plain(), "reddit")
     with pytest.raises(UsageError, match="training fraction"):
@@ -184,8 +180,8 @@ def test_names_and_folders(root: Path, tmp_path: Path) -> None:
         from_pyg(Plain(), "mine", tmp_path / "home", replace=True)
 
 
-def test_data_of_dgl_is_never_taken_for_edges(root: Path) -> None:
-    """Of a graph of as many nodes as edges; keys of nodes that name edges elsewhere."""
+def test_dgl_node_data_is_not_read_as_edges(root: Path) -> None:
+    """The graph has as many nodes as edges, and its node data have names of edge arrays."""
     dgl = pytest.importorskip("dgl")
     g = dgl.graph(([0, 1], [1, 0]))
     g.ndata["weights"] = torch.tensor([5.0, 7.0])
@@ -194,11 +190,11 @@ def test_data_of_dgl_is_never_taken_for_edges(root: Path) -> None:
     g.ndata["_ID"] = torch.tensor([8, 9])
     graph = open_graph(from_dgl(g, "mine"))
     assert graph.weights is None and graph.indices.tolist() == [1, 0]
-    left = "ndata _ID, ndata edge_index, ndata num_classes, ndata weights"
-    assert graph.meta["notes"] == [f"not kept: {left}"]
+    ignored = "ndata _ID, ndata edge_index, ndata num_classes, ndata weights"
+    assert graph.meta["notes"] == [f"not kept: {ignored}"]
 
 
-def test_a_dgl_graph_of_csc_alone(root: Path) -> None:
+def test_dgl_graph_in_csc_format_is_imported(root: Path) -> None:
     dgl = pytest.importorskip("dgl")
     g = dgl.graph(([2, 0, 1], [0, 1, 0]))
     g.edata["weight"] = torch.tensor([1.0, 2.0, 3.0])
@@ -207,21 +203,21 @@ def test_a_dgl_graph_of_csc_alone(root: Path) -> None:
     assert graph.weights.tolist() == [3, 1, 2]
 
 
-def test_features_that_are_a_matrix_of_scipy(root: Path) -> None:
+def test_features_may_be_a_scipy_matrix(root: Path) -> None:
     dense = np.array([[0, 1.5], [0, 0], [2, 0]])
     data = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 2]]), x=sp.csc_array(dense))
     assert open_graph(from_pyg(data, "mine")).features.tolist() == dense.tolist()
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"split": [[0], [1], [2]]}, "a split is a dict of train, val .* not a list"),
         ({"name": 5}, "name is a text, not a int"),
         ({"name": "x" * 300}, "200 characters at most, not 300"),
     ],
 )
-def test_arguments_of_another_type(root: Path, options, says: str) -> None:
+def test_arguments_of_another_type_are_refused(root: Path, options, message: str) -> None:
     data = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 2]]))
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=message):
         from_pyg(data, **{"name": "mine", **options})

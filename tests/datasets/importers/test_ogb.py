@@ -1,4 +1,4 @@
-"""OGB's raw layouts, written here as OGB ships them."""
+"""Import of OGB's raw layouts, CSV and binary."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from own_graph import run_importer
 
 from gnnbench.core.errors import DataError, HostMemoryError
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.ogb import import_ogb_binary, import_ogb_csv
 from gnnbench.datasets.manifest import Source
-from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.writer import GraphWriter
 
 EDGES = np.array([[0, 1], [2, 1], [1, 2], [3, 3], [0, 1], [4, 0]])  # source, destination
 FEATURES = np.array([[0.5, -1.25], [1, 2], [3, 4], [5, 6], [7, 8]], np.float32)
@@ -63,18 +62,15 @@ def binary(tmp_path: Path) -> Path:
 
 
 def load(importer, folder: Path, tmp_path: Path, **source):
-    options = ImportOptions(
-        "tiny", num_classes=3, source=Source(loader="ogb-csv", paths=[], get="", **source)
-    )
-    final = tmp_path / "store" / "tiny"
-    final.parent.mkdir(exist_ok=True)
-    with GraphWriter(final, {}) as out:
-        out.finish(name="tiny", **importer(folder, out, options))
-    return open_graph(final)
+    loaded = Source(loader="ogb-csv", paths=[], get="", **source)
+    options = ImportOptions("tiny", num_classes=3, source=loaded)
+    return run_importer(importer, folder, tmp_path, options)
 
 
 @pytest.mark.parametrize("kind", ["csv", "binary", "binary, rows first"])
-def test_directed(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+def test_directed_graph_is_imported(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
     importer = import_ogb_csv if kind == "csv" else import_ogb_binary
     folder = request.getfixturevalue(kind.split(",")[0])
     if kind.endswith("first"):  # EDGES.T is stored column by column
@@ -93,7 +89,7 @@ def test_directed(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> 
     assert graph.meta["features"] == "source"
 
 
-def test_undirected_as_ogb_ships_products(csv: Path, tmp_path: Path) -> None:
+def test_undirected_graph_gets_reverse_edges(csv: Path, tmp_path: Path) -> None:
     """Each edge once: the reverse is added, parallel edges are merged, self-loops stay."""
     graph = load(import_ogb_csv, csv, tmp_path, add_reverse=True, merge=True)
     assert graph.indptr.tolist() == [0, 2, 4, 5, 6, 7]
@@ -101,14 +97,14 @@ def test_undirected_as_ogb_ships_products(csv: Path, tmp_path: Path) -> None:
     assert graph.meta["symmetric"] is True
 
 
-def test_same_graph_as_ogb_itself(csv: Path, tmp_path: Path) -> None:
+def test_graph_equals_that_of_the_ogb_package(csv: Path, tmp_path: Path) -> None:
     read = pytest.importorskip("ogb.io.read_graph_raw").read_csv_graph_raw
-    theirs = read(str(csv / "raw"), add_inverse_edge=True)[0]
-    ours = load(import_ogb_csv, csv, tmp_path, add_reverse=True, merge=True)
-    dst = torch.repeat_interleave(torch.arange(5), ours.indptr.diff())
-    mine = set(zip(ours.indices.tolist(), dst.tolist(), strict=True))
-    assert mine == set(map(tuple, theirs["edge_index"].T.tolist()))
-    assert np.array_equal(ours.features.numpy(), theirs["node_feat"])
+    expected = read(str(csv / "raw"), add_inverse_edge=True)[0]
+    graph = load(import_ogb_csv, csv, tmp_path, add_reverse=True, merge=True)
+    dst = torch.repeat_interleave(torch.arange(5), graph.indptr.diff())
+    edges = set(zip(graph.indices.tolist(), dst.tolist(), strict=True))
+    assert edges == set(map(tuple, expected["edge_index"].T.tolist()))
+    assert np.array_equal(graph.features.numpy(), expected["node_feat"])
 
 
 def test_features_may_be_missing(csv: Path, tmp_path: Path) -> None:
@@ -117,7 +113,7 @@ def test_features_may_be_missing(csv: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "rows", "says"),
+    ("file", "rows", "message"),
     [
         ("raw/edge.csv.gz", [[0, 9]], "edge with node 9"),
         ("raw/edge.csv.gz", [[0, -1]], "edge with node -1"),
@@ -139,16 +135,16 @@ def test_features_may_be_missing(csv: Path, tmp_path: Path) -> None:
         ("split/time/train.csv.gz", [9], "train_idx has node 9"),
     ],
 )
-def test_malformed_csv(csv: Path, tmp_path: Path, file: str, rows, says: str) -> None:
+def test_malformed_csv_is_refused(csv: Path, tmp_path: Path, file: str, rows, message: str) -> None:
     write_csv(csv / file, rows)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_ogb_csv, csv, tmp_path)
     assert list((tmp_path / "store").iterdir()) == []
 
 
 @pytest.mark.parametrize("file", ["raw/edge.csv.gz", "raw/node-label.csv.gz"])
 @pytest.mark.parametrize("how", ["truncated", "missing", "flipped"])
-def test_damaged_csv(csv: Path, tmp_path: Path, file: str, how: str) -> None:
+def test_damaged_csv_is_refused(csv: Path, tmp_path: Path, file: str, how: str) -> None:
     path = csv / file
     raw = bytearray(path.read_bytes())
     if how == "missing":
@@ -162,14 +158,14 @@ def test_damaged_csv(csv: Path, tmp_path: Path, file: str, how: str) -> None:
         load(import_ogb_csv, csv, tmp_path)
 
 
-def test_a_missing_split(csv: Path, tmp_path: Path) -> None:
+def test_missing_split_is_refused(csv: Path, tmp_path: Path) -> None:
     (csv / "split" / "time" / "train.csv.gz").unlink()
     with pytest.raises(DataError, match="has no split"):
         load(import_ogb_csv, csv, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"edge_index": EDGES}, r"integers \[2, edges\]"),
         ({"edge_index": np.array([[0], [9]])}, "edge with node 9"),
@@ -182,15 +178,15 @@ def test_a_missing_split(csv: Path, tmp_path: Path) -> None:
         ({"num_nodes_list": np.array(["x"])}, "'num_nodes_list' .* is 'x', a whole number"),
     ],
 )
-def test_malformed_binary(binary: Path, tmp_path: Path, change, says: str) -> None:
+def test_malformed_binary_is_refused(binary: Path, tmp_path: Path, change, message: str) -> None:
     path = binary / "raw" / "data.npz"
     np.savez(path, **{**dict(np.load(path)), **change})
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_ogb_binary, binary, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("labels", "says"),
+    ("labels", "message"),
     [
         (np.array([0, 1, 2**40, 0, 1]), "'node_label' .* has 1099511627776 for node 2"),
         (np.array([0, 1, 2**64 - 1, 0, 1], np.uint64), "has 18446744073709551615 for node 2"),
@@ -199,14 +195,14 @@ def test_malformed_binary(binary: Path, tmp_path: Path, change, says: str) -> No
         (np.zeros(5, complex), "has type complex128"),
     ],
 )
-def test_labels_that_are_no_class(binary: Path, tmp_path: Path, labels, says: str) -> None:
+def test_invalid_labels_are_refused(binary: Path, tmp_path: Path, labels, message: str) -> None:
     np.savez(binary / "raw" / "node-label.npz", node_label=labels)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_ogb_binary, binary, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["csv", "binary"])
-def test_a_number_of_nodes_beyond_memory(request, tmp_path: Path, kind: str) -> None:
+def test_number_of_nodes_beyond_memory_is_refused(request, tmp_path: Path, kind: str) -> None:
     folder = request.getfixturevalue(kind)
     if kind == "csv":
         write_csv(folder / "raw" / "num-node-list.csv.gz", [10**15])
@@ -217,7 +213,7 @@ def test_a_number_of_nodes_beyond_memory(request, tmp_path: Path, kind: str) -> 
         load(import_ogb_csv if kind == "csv" else import_ogb_binary, folder, tmp_path)
 
 
-def test_an_empty_line_is_a_node_without_a_label(csv: Path, tmp_path: Path) -> None:
+def test_empty_line_is_an_unlabelled_node(csv: Path, tmp_path: Path) -> None:
     write_csv(csv / "raw" / "node-label.csv.gz", [0, "", 1, 0, 1])
     assert load(import_ogb_csv, csv, tmp_path).labels.tolist() == [0, -1, 1, 0, 1]
 

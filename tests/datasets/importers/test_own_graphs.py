@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from own_graph import DST, MASKS, OUT, SRC, WEIGHTS, X, Y, graph_of, right, same_nodes
+from own_graph import (
+    DST,
+    MASKS,
+    OUT,
+    SRC,
+    WEIGHTS,
+    X,
+    Y,
+    assert_edges,
+    assert_node_data,
+    dgl_or_skip,
+    import_graph,
+)
 
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.datasets.catalog import info
@@ -28,12 +40,12 @@ def test_directed_scipy_matrix_needs_rows(root: Path, tmp_path: Path, form: str,
     with pytest.raises(
         UsageError, match=r"adj.npz is a directed graph .* --rows targets"
     ) as caught:
-        graph_of(tmp_path / "adj.npz")
+        import_graph(tmp_path / "adj.npz")
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match=r"gnnbench data import"):
         load_dataset(str(tmp_path / "adj.npz"))
-    graph = graph_of(tmp_path / "adj.npz", rows=rows)
-    right(graph)
+    graph = import_graph(tmp_path / "adj.npz", rows=rows)
+    assert_edges(graph)
     assert graph.meta["notes"] == []
 
 
@@ -47,8 +59,8 @@ def test_symmetric_scipy_matrix_needs_no_rows(root: Path, tmp_path: Path) -> Non
     uneven.data[0] += 1  # one direction only, so the weights are directed
     sp.save_npz(tmp_path / "uneven.npz", uneven)
     with pytest.raises(UsageError, match=r"directed graph"):
-        graph_of(tmp_path / "uneven.npz")
-    symmetric = graph_of(tmp_path / "uneven.npz", symmetric=True)
+        import_graph(tmp_path / "uneven.npz")
+    symmetric = import_graph(tmp_path / "uneven.npz", symmetric=True)
     assert symmetric.indptr.tolist() == both.indptr.tolist()
     assert symmetric.meta["notes"] == [
         "edge weights not kept: merged edges have none of their own",
@@ -60,44 +72,44 @@ def test_matrix_of_ones_has_no_weights(root: Path, tmp_path: Path) -> None:
     ones = OUT.copy()
     ones.data[:] = 1
     sp.save_npz(tmp_path / "ones.npz", ones)
-    graph = graph_of(tmp_path / "ones.npz", rows="sources")
-    right(graph, weights=False)
+    graph = import_graph(tmp_path / "ones.npz", rows="sources")
+    assert_edges(graph, weights=False)
     assert graph.meta["notes"] == ["the matrix holds ones alone: edges have no weights"]
 
 
 def test_invalid_matrices_are_refused(root: Path, tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "wide.npz", sp.csr_matrix(np.ones((2, 3))))
     with pytest.raises(DataError, match=r"2 x 3, a graph's is square"):
-        graph_of(tmp_path / "wide.npz")
+        import_graph(tmp_path / "wide.npz")
     sp.save_npz(tmp_path / "dia.npz", sp.dia_matrix(np.eye(3)))
     with pytest.raises(DataError, match=r"format dia; save its .tocsr\(\)"):
-        graph_of(tmp_path / "dia.npz")
+        import_graph(tmp_path / "dia.npz")
     parts = {"indptr": np.array([0, 2, 1, 3, 4]), "indices": DST}
     np.savez(tmp_path / "falls.npz", **parts)
     with pytest.raises(DataError, match=r"indptr decreases at position 2"):
-        graph_of(tmp_path / "falls.npz")
+        import_graph(tmp_path / "falls.npz")
     np.savez(tmp_path / "far.npz", indptr=np.array([0, 2, 3, 3, 4]), indices=DST + 2)
     for rows in ("", "sources"):
         with pytest.raises(DataError, match=r"has an edge with node 4"):
-            graph_of(tmp_path / "far.npz", rows=rows)
+            import_graph(tmp_path / "far.npz", rows=rows)
 
 
-def test_rows_option_of_indptr(root: Path, tmp_path: Path) -> None:
+def test_rows_option_is_required_for_indptr(root: Path, tmp_path: Path) -> None:
     matrix = OUT.tocsr()
     parts = {"indptr": matrix.indptr, "indices": matrix.indices, "weights": matrix.data}
-    np.savez(tmp_path / "asks.npz", **parts)
+    np.savez(tmp_path / "without_rows.npz", **parts)
     with pytest.raises(UsageError, match=r"--rows sources"):
-        load_dataset(tmp_path / "asks.npz")
-    right(graph_of(tmp_path / "asks.npz", rows="sources"))
-    np.savez(tmp_path / "says.npz", **parts, rows="sources")
-    right(load_dataset(tmp_path / "says.npz"))
+        load_dataset(tmp_path / "without_rows.npz")
+    assert_edges(import_graph(tmp_path / "without_rows.npz", rows="sources"))
+    np.savez(tmp_path / "with_rows.npz", **parts, rows="sources")
+    assert_edges(load_dataset(tmp_path / "with_rows.npz"))
     with pytest.raises(UsageError, match=r"says itself that the rows are sources"):
-        import_source(tmp_path / "says.npz", "other", rows="targets")
+        import_source(tmp_path / "with_rows.npz", "other", rows="targets")
     with pytest.raises(UsageError, match=r"give targets or sources"):
-        import_source(tmp_path / "says.npz", "other", rows="columns")
-    np.savez(tmp_path / "odd.npz", **parts, rows="columns")
+        import_source(tmp_path / "with_rows.npz", "other", rows="columns")
+    np.savez(tmp_path / "invalid_rows.npz", **parts, rows="columns")
     with pytest.raises(DataError, match=r"'rows' in .* is 'columns'"):
-        import_source(tmp_path / "odd.npz", "other")
+        import_source(tmp_path / "invalid_rows.npz", "other")
 
 
 ENDS = [
@@ -121,8 +133,8 @@ def test_edges_and_nodes_by_array_names(root: Path, tmp_path: Path, ends, kind: 
         }
         torch.save(tensors, path)
     graph = load_dataset(path)
-    right(graph)
-    same_nodes(graph)
+    assert_edges(graph)
+    assert_node_data(graph)
     assert graph.meta["notes"] == ["not kept: year"]
 
 
@@ -142,17 +154,17 @@ def test_first_of_several_splits_is_used(root: Path, tmp_path: Path) -> None:
     masks = {k: np.stack([v, ~v], 1) for k, v in MASKS.items()}
     np.savez(tmp_path / "graph.npz", edge_index=np.stack([SRC, DST]), x=X, y=Y, **masks)
     graph = load_dataset(tmp_path / "graph.npz")
-    same_nodes(graph)
+    assert_node_data(graph)
     assert graph.meta["notes"] == ["the first of several splits"]
 
 
 def test_file_without_edges_is_refused(root: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X, y=Y)
     with pytest.raises(DataError, match=r"x.npz has no edges, but x, y: a graph has edge_index"):
-        graph_of(tmp_path / "x.npz")
+        import_graph(tmp_path / "x.npz")
 
 
-def test_files_of_pyg(root: Path, tmp_path: Path) -> None:
+def test_pyg_files_are_imported_or_refused(root: Path, tmp_path: Path) -> None:
     data = pytest.importorskip("torch_geometric.data")
     tensors = {k: torch.tensor(v) for k, v in {"x": X, "y": Y, **MASKS}.items()}
     tensors |= {"edge_index": torch.tensor(np.stack([SRC, DST]))}
@@ -161,16 +173,16 @@ def test_files_of_pyg(root: Path, tmp_path: Path) -> None:
     torch.save((one.to_dict(), None, data.Data), tmp_path / "dataset.pt")
     for name in ("data.pt", "dataset.pt"):
         graph = load_dataset(tmp_path / name)
-        right(graph)
-        same_nodes(graph)
+        assert_edges(graph)
+        assert_node_data(graph)
     torch.save((one.to_dict(), {"x": torch.tensor([0, 2, 4])}, data.Data), tmp_path / "two.pt")
     with pytest.raises(DataError, match=r"several graphs"):
         load_dataset(tmp_path / "two.pt")
 
 
-def test_files_of_torch(root: Path, tmp_path: Path) -> None:
+def test_torch_files_are_imported_or_refused(root: Path, tmp_path: Path) -> None:
     torch.save(torch.tensor(np.stack([SRC, DST])), tmp_path / "edges.pt")
-    right(load_dataset(tmp_path / "edges.pt"), weights=False)
+    assert_edges(load_dataset(tmp_path / "edges.pt"), weights=False)
     values = torch.tensor(WEIGHTS)
     matrix = torch.sparse_coo_tensor(
         np.stack([SRC, DST]), values, (4, 4), check_invariants=True
@@ -178,9 +190,9 @@ def test_files_of_torch(root: Path, tmp_path: Path) -> None:
     torch.save(matrix, tmp_path / "adj.pt")
     with pytest.raises(UsageError, match=r"directed graph"):
         load_dataset(tmp_path / "adj.pt")
-    right(graph_of(tmp_path / "adj.pt", rows="sources"))
+    assert_edges(import_graph(tmp_path / "adj.pt", rows="sources"))
     torch.save({"adj_t": matrix.t().coalesce()}, tmp_path / "adj_t.pt")  # as in PyG
-    right(load_dataset(tmp_path / "adj_t.pt"))
+    assert_edges(load_dataset(tmp_path / "adj_t.pt"))
     torch.save({"model": torch.nn.Linear(1, 1)}, tmp_path / "model.pt")
     with pytest.raises(UsageError, match=r"pickled objects .* never loads"):
         load_dataset(tmp_path / "model.pt")
@@ -189,13 +201,10 @@ def test_files_of_torch(root: Path, tmp_path: Path) -> None:
         load_dataset(tmp_path / "three.pt")
 
 
-def test_files_of_dgl(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gnnbench.kernels.dgl_import import import_dgl
-
-    try:
-        dgl = import_dgl()
-    except Exception as error:
-        pytest.skip(f"no dgl: {error}")
+def test_dgl_files_are_imported_or_refused(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dgl = dgl_or_skip()
     g = dgl.graph((torch.tensor(SRC), torch.tensor(DST)), num_nodes=4)
     g.ndata.update({"feat": torch.tensor(X), "label": torch.tensor(Y), "age": torch.arange(4)})
     g.ndata.update({k: torch.tensor(v) for k, v in MASKS.items()})
@@ -203,8 +212,8 @@ def test_files_of_dgl(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "graph.bin"
     dgl.save_graphs(str(path), [g])
     graph = load_dataset(path)
-    right(graph)
-    same_nodes(graph)
+    assert_edges(graph)
+    assert_node_data(graph)
     assert graph.meta["notes"] == ["not kept: edata age, ndata age"]
     dgl.save_graphs(str(path), [g, g])
     two_graphs = path.read_bytes()
@@ -234,8 +243,8 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-def written(folder: Path, kind: str) -> dict[str, Path]:
-    """Features, labels and split as files of a kind."""
+def write_node_files(folder: Path, kind: str) -> dict[str, Path]:
+    """Write features, labels and split in files of a kind."""
     names = ("features", "labels", "split")
     words = np.array(["train", "val", "test", "train"])
     files = {name: folder / f"{name}.{kind}" for name in names}
@@ -262,8 +271,8 @@ def written(folder: Path, kind: str) -> dict[str, Path]:
 def test_features_labels_and_split_of_an_edge_list(
     root: Path, tmp_path: Path, edges: Path, kind: str
 ) -> None:
-    graph = graph_of(edges, **written(tmp_path, kind))
-    same_nodes(graph)
+    graph = import_graph(edges, **write_node_files(tmp_path, kind))
+    assert_node_data(graph)
     assert graph.num_nodes == 4
     assert graph.indices.tolist() == [0, 0, 1]
     assert "node_ids" not in graph.meta["arrays"]
@@ -271,7 +280,7 @@ def test_features_labels_and_split_of_an_edge_list(
 
 def test_sparse_scipy_features(root: Path, tmp_path: Path, edges: Path) -> None:
     sp.save_npz(tmp_path / "f.npz", sp.csr_matrix(X))
-    assert np.array_equal(graph_of(edges, features=tmp_path / "f.npz").features, X)
+    assert np.array_equal(import_graph(edges, features=tmp_path / "f.npz").features, X)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
@@ -284,7 +293,7 @@ def test_sparse_features_are_summed(root: Path, tmp_path: Path, edges: Path, for
     else:
         parts = {"indptr": [0, 2, 5], "indices": [2, 3, 0, 0, 3], "data": [5.0, 4, 1, 2, 0]}
     np.savez(tmp_path / "f.npz", **parts, shape=np.array([4, 2]), format=np.asarray(form))
-    graph = graph_of(edges, features=tmp_path / "f.npz")
+    graph = import_graph(edges, features=tmp_path / "f.npz")
     assert graph.features.tolist() == [[0, 3], [0, 0], [5, 0], [4, 0]]
     assert any("duplicate entries of the matrix summed, as scipy does: 1" in note
                for note in graph.meta["notes"])  # fmt: skip
@@ -297,32 +306,32 @@ def test_sparse_features_are_summed(root: Path, tmp_path: Path, edges: Path, for
 def test_given_files_override_arrays_of_the_graph(root: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", edge_index=np.stack([SRC, DST]), x=X + 1, y=Y, **MASKS)
     np.save(tmp_path / "x.npy", X)
-    graph = graph_of(tmp_path / "g.npz", features=tmp_path / "x.npy")
-    same_nodes(graph)
+    graph = import_graph(tmp_path / "g.npz", features=tmp_path / "x.npy")
+    assert_node_data(graph)
     assert graph.meta["notes"] == ["not kept: x"]
 
 
 def test_inconsistent_files_are_refused(root: Path, tmp_path: Path, edges: Path) -> None:
     np.save(tmp_path / "short.npy", X[:2])
     with pytest.raises(DataError, match=r"line 2 of .*edges.txt \('0 2'\) .* outside 0\.\.1"):
-        graph_of(edges, features=tmp_path / "short.npy")
+        import_graph(edges, features=tmp_path / "short.npy")
     np.save(tmp_path / "five.npy", np.zeros(5, int))
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(DataError, match=r"five.npy has 5 entries, 4 are expected"):
-        graph_of(edges, features=tmp_path / "x.npy", labels=tmp_path / "five.npy")
+        import_graph(edges, features=tmp_path / "x.npy", labels=tmp_path / "five.npy")
     with pytest.raises(UsageError, match=r"no file .*gone.npy; give a file with split"):
-        graph_of(edges, split=tmp_path / "gone.npy")
+        import_graph(edges, split=tmp_path / "gone.npy")
     (tmp_path / "split.txt").write_text("train\ndev\n")
     with pytest.raises(DataError, match=r"line 2 of .*split.txt has 'dev'"):
-        graph_of(edges, split=tmp_path / "split.txt")
+        import_graph(edges, split=tmp_path / "split.txt")
     (tmp_path / "f.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"line 1 of .*f.csv has 'a' in column 1; features"):
-        graph_of(edges, features=tmp_path / "f.csv")
+        import_graph(edges, features=tmp_path / "f.csv")
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(DataError, match=r"has no array 'features', but a, b"):
-        graph_of(edges, features=tmp_path / "two.npz")
+        import_graph(edges, features=tmp_path / "two.npz")
     with pytest.raises(UsageError, match=r"leave --rows out"):
-        graph_of(edges, rows="sources")
+        import_graph(edges, rows="sources")
 
 
 def test_node_ids_are_kept(root: Path, tmp_path: Path) -> None:
@@ -350,7 +359,7 @@ def test_changed_file_under_the_same_name_is_refused(
         import_source(edges, "mine", features=tmp_path / "x.npy")
 
 
-def saved(path: Path, value: object) -> Path:
+def save(path: Path, value: object) -> Path:
     torch.save(value, path)
     return path
 
@@ -358,7 +367,7 @@ def saved(path: Path, value: object) -> Path:
 def test_node_data_from_a_pyg_file(root: Path, tmp_path: Path, edges: Path) -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     data = Data(x=torch.tensor(X), y=torch.tensor(Y))
-    file = saved(tmp_path / "NODES.PT", data)
+    file = save(tmp_path / "NODES.PT", data)
     graph = open_graph(import_source(edges, "mine", features=file, labels=file))
     assert graph.labels.tolist() == torch.tensor(Y).tolist()
     assert torch.equal(graph.features, torch.tensor(X).float())
@@ -368,12 +377,12 @@ def test_single_collated_pyg_graph(root: Path, tmp_path: Path) -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), x=torch.ones(3, 2))
     one = {"x": torch.tensor([0, 3]), "edge_index": torch.tensor([0, 2])}
-    graph = open_graph(import_source(saved(tmp_path / "one.pt", (data, one)), "mine"))
+    graph = open_graph(import_source(save(tmp_path / "one.pt", (data, one)), "mine"))
     assert graph.num_nodes == 3 and graph.num_edges == 2
     two = {"x": torch.tensor([0, 1, 3]), "edge_index": torch.tensor([0, 1, 2])}
     for slices in (two, torch.tensor([0, 1, 3]), [data]):
         with pytest.raises(DataError, match="holds several graphs"):
-            import_source(saved(tmp_path / "two.pt", (data, slices)), "other")
+            import_source(save(tmp_path / "two.pt", (data, slices)), "other")
 
 
 def test_torchscript_model_is_refused(root: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from own_graph import run_importer
 
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.imported import import_source
@@ -17,7 +18,6 @@ from gnnbench.datasets.importers.npyfolder import import_igb, import_mag240m
 from gnnbench.datasets.importers.ogb import import_ogb_binary, import_ogb_csv
 from gnnbench.datasets.manifest import Source
 from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.writer import GraphWriter
 
 # 0 -> 1 twice and 2 -> 2 twice.
 EDGES = np.array([[0, 1], [0, 1], [2, 2], [1, 0], [2, 2], [3, 0]])
@@ -77,15 +77,13 @@ FOLDERS = {
 
 @pytest.mark.parametrize("merge", [False, True])
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_folders(tmp_path: Path, kind: str, merge: bool) -> None:
-    """Kept as they are, unless the manifest says that an undirected graph lists an edge once."""
+def test_folders_keep_or_merge_parallel_edges(tmp_path: Path, kind: str, merge: bool) -> None:
+    """Merged only if the manifest says that the graph is undirected and lists each edge once."""
     make, load = FOLDERS[kind]
     make(tmp_path / "raw")
     source = Source(loader="ogb-csv", paths=[], get="", add_reverse=merge, merge=merge)
     options = ImportOptions("g", source=source)
-    with GraphWriter(tmp_path / "g", {"test": kind}) as out:
-        out.finish(name="g", seed=0, **load(tmp_path / "raw", out, options))
-    graph = open_graph(tmp_path / "g")
+    graph = run_importer(load, tmp_path / "raw", tmp_path, options)
     assert graph.indptr.tolist() == (MERGED_INDPTR if merge else INDPTR)
     assert graph.indices.tolist() == (MERGED_INDICES if merge else INDICES)
 
@@ -95,7 +93,7 @@ def test_folders(tmp_path: Path, kind: str, merge: bool) -> None:
     pairs=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=25),
     symmetric=st.booleans(),
 )
-def test_edge_lists_are_those_of_scipy(tmp_path_factory, pairs, symmetric: bool) -> None:
+def test_edge_lists_equal_scipy(tmp_path_factory, pairs, symmetric: bool) -> None:
     """The CSC of all edges, or the pattern of A + A.T."""
     assume(pairs[0][1] != len(pairs) - 1)  # may be a line of counts, which is refused
     folder = tmp_path_factory.mktemp("pairs")

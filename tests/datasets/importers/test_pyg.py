@@ -1,4 +1,4 @@
-"""The raw files that PyTorch Geometric downloads, written here in their layout."""
+"""Import of the raw files that PyTorch Geometric downloads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from own_graph import run_importer
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.pyg import import_coauthor, import_graphsaint, import_reddit
-from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.writer import GraphWriter
 
 ROW, COL = np.array([0, 1, 1, 2, 0, 3]), np.array([1, 0, 2, 1, 1, 3])
 
@@ -45,7 +44,7 @@ def coauthor(tmp_path: Path) -> Path:
             f"{name}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")
         }
         values[f"{name}_shape"] = np.array(matrix.shape)
-    # The real file also holds pickled names, which nobody needs.
+    # The real file also has pickled names, which are not read.
     values["node_names"] = np.array(["a", {"b": 1}], dtype=object)
     path = tmp_path / "ms_academic_phy.npz"
     np.savez(path, labels=np.array([0, 1, 1, 0], np.int64), **values)
@@ -53,11 +52,7 @@ def coauthor(tmp_path: Path) -> Path:
 
 
 def load(importer, path: Path, tmp_path: Path):
-    final = tmp_path / "store" / "tiny"
-    final.parent.mkdir(exist_ok=True)
-    with GraphWriter(final, {}) as out:
-        out.finish(name="tiny", **importer(path, out, ImportOptions("tiny", num_classes=2)))
-    return open_graph(final)
+    return run_importer(importer, path, tmp_path, ImportOptions("tiny", num_classes=2))
 
 
 def edges(graph) -> set[tuple[int, int]]:
@@ -65,7 +60,7 @@ def edges(graph) -> set[tuple[int, int]]:
     return set(zip(graph.indices.tolist(), dst.tolist(), strict=True))
 
 
-def test_reddit(reddit: Path, tmp_path: Path) -> None:
+def test_reddit_is_imported(reddit: Path, tmp_path: Path) -> None:
     graph = load(import_reddit, reddit, tmp_path)
     assert graph.indptr.tolist() == [0, 1, 3, 4, 5]
     assert graph.indices.tolist() == [1, 0, 2, 1, 3]  # the parallel entry is merged
@@ -76,7 +71,7 @@ def test_reddit(reddit: Path, tmp_path: Path) -> None:
     assert graph.test_idx.tolist() == [1]
 
 
-def test_coauthor_as_pyg_reads_it(coauthor: Path, tmp_path: Path) -> None:
+def test_coauthor_equals_the_reader_of_pyg(coauthor: Path, tmp_path: Path) -> None:
     graph = load(import_coauthor, coauthor, tmp_path)
     assert edges(graph) == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert graph.features.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 1]]
@@ -84,14 +79,14 @@ def test_coauthor_as_pyg_reads_it(coauthor: Path, tmp_path: Path) -> None:
     assert graph.meta["assumed"] == ["split"]
 
     read_npz = pytest.importorskip("torch_geometric.io").read_npz
-    theirs = read_npz(str(coauthor), to_undirected=True)
-    assert edges(graph) == set(map(tuple, theirs.edge_index.T.tolist()))
-    assert torch.equal(graph.features, theirs.x)
-    assert torch.equal(graph.labels, theirs.y)
+    expected = read_npz(str(coauthor), to_undirected=True)
+    assert edges(graph) == set(map(tuple, expected.edge_index.T.tolist()))
+    assert torch.equal(graph.features, expected.x)
+    assert torch.equal(graph.labels, expected.y)
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "says"),
+    ("file", "change", "message"),
     [
         ("reddit_graph.npz", {"row": np.array([0, 1, 1, 2, 0, 9])}, "edge with node 9"),
         ("reddit_graph.npz", {"col": COL[:3]}, "'col' .* 3 entries, 6 are expected"),
@@ -101,15 +96,17 @@ def test_coauthor_as_pyg_reads_it(coauthor: Path, tmp_path: Path) -> None:
         ("reddit_data.npz", {"node_types": np.full(4, 3)}, "training set is empty"),
     ],
 )
-def test_malformed_reddit(reddit: Path, tmp_path: Path, file: str, change, says: str) -> None:
+def test_malformed_reddit_is_refused(
+    reddit: Path, tmp_path: Path, file: str, change, message: str
+) -> None:
     path = reddit / file
     np.savez(path, **{**dict(np.load(path)), **change})
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_reddit, reddit, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"adj_indices": np.array([0, 1, 9, 3])}, "edge with node 9"),
         ({"adj_indptr": np.array([0, 3, 1, 3, 4])}, "indptr decreases at position 2"),
@@ -118,10 +115,12 @@ def test_malformed_reddit(reddit: Path, tmp_path: Path, file: str, change, says:
         ({"labels": np.full(4, 0.5)}, "'labels' .* not class numbers"),
     ],
 )
-def test_malformed_coauthor(coauthor: Path, tmp_path: Path, change, says: str) -> None:
+def test_malformed_coauthor_is_refused(
+    coauthor: Path, tmp_path: Path, change, message: str
+) -> None:
     values = dict(np.load(coauthor, allow_pickle=True))
     np.savez(coauthor, **{**values, **change})
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_coauthor, coauthor, tmp_path)
 
 
@@ -138,7 +137,7 @@ def saint(tmp_path: Path) -> Path:
     return folder
 
 
-def test_graphsaint_as_pyg_reads_it(saint: Path, tmp_path: Path) -> None:
+def test_graphsaint_is_imported(saint: Path, tmp_path: Path) -> None:
     graph = load(import_graphsaint, saint, tmp_path)
     assert edges(graph) == {(0, 1), (0, 2), (2, 1)}  # a row is a source
     assert graph.features.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
@@ -153,7 +152,7 @@ def test_graphsaint_as_pyg_reads_it(saint: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "says"),
+    ("file", "text", "message"),
     [
         ("class_map.json", '{"9": 1}', "class_map.json is truncated, damaged .*node 9 of 4"),
         ("class_map.json", "[3]", "class_map.json is truncated, damaged"),
@@ -169,14 +168,16 @@ def test_graphsaint_as_pyg_reads_it(saint: Path, tmp_path: Path) -> None:
         ("feats.npy", "x", "feats.npy is truncated, damaged"),
     ],
 )
-def test_malformed_graphsaint(saint: Path, tmp_path: Path, file: str, text: str, says: str) -> None:
+def test_malformed_graphsaint_is_refused(
+    saint: Path, tmp_path: Path, file: str, text: str, message: str
+) -> None:
     (saint / file).write_text(text)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_graphsaint, saint, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"indptr": np.zeros(0, int), "shape": np.array([-1, 4])}, "has no nodes"),
         ({"indptr": np.zeros(1, int), "indices": np.zeros(0, int), "shape": [0, 0]}, "no nodes"),
@@ -184,10 +185,12 @@ def test_malformed_graphsaint(saint: Path, tmp_path: Path, file: str, text: str,
         ({"indptr": np.array([1, 2, 2, 3, 3])}, "indptr starts with 1"),
     ],
 )
-def test_a_malformed_adjacency_of_graphsaint(saint: Path, tmp_path: Path, change, says) -> None:
+def test_malformed_graphsaint_adjacency_is_refused(
+    saint: Path, tmp_path: Path, change, message
+) -> None:
     path = saint / "adj_full.npz"
     np.savez(path, **{**dict(np.load(path)), **change})
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         load(import_graphsaint, saint, tmp_path)
 
 

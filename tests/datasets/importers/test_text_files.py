@@ -31,7 +31,7 @@ def parsed(path: Path) -> list[tuple[int, int]]:
     return [(int(u), int(v)) for piece in pieces for u, v in piece]
 
 
-def written(folder: Path, text: str | bytes, name: str = "e.txt") -> Path:
+def write(folder: Path, text: str | bytes, name: str = "e.txt") -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -76,8 +76,8 @@ def test_text_files_that_are_accepted(tmp_path: Path, monkeypatch, text: str, bl
     """The result does not depend on the read block's size."""
     if block > 7 or len(text) < 1000:  # small blocks of a large file take seconds
         monkeypatch.setattr(textfile, "_BLOCK_BYTES", block)
-    assert parsed(written(tmp_path, text)) == [(0, 1), (1, 2)]
-    assert parsed(written(tmp_path, gzip.compress(text.encode()), "e.gz")) == [(0, 1), (1, 2)]
+    assert parsed(write(tmp_path, text)) == [(0, 1), (1, 2)]
+    assert parsed(write(tmp_path, gzip.compress(text.encode()), "e.gz")) == [(0, 1), (1, 2)]
 
 
 BIG = 2**53 + 1
@@ -117,18 +117,18 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), REFUSED)
-def test_text_files_that_are_refused(tmp_path: Path, text: str | bytes, says: str) -> None:
-    with pytest.raises(DataError, match=says) as caught:
-        parsed(written(tmp_path, text))
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_text_files_that_are_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        parsed(write(tmp_path, text))
     assert "\n" not in str(caught.value)
 
 
 def test_large_ids_are_exact(tmp_path: Path) -> None:
     ids = [2**53 + 1, 2**62 + 3, 2**63 - 1]
     for weight in ("", " 0.5"):
-        text = "".join(f"{one} {other}{weight}\n" for one in ids for other in ids)
-        assert parsed(written(tmp_path, text)) == [(u, v) for u in ids for v in ids]
+        text = "".join(f"{u} {v}{weight}\n" for u in ids for v in ids)
+        assert parsed(write(tmp_path, text)) == [(u, v) for u in ids for v in ids]
 
 
 node = st.integers(0, 2**63 - 1)
@@ -143,7 +143,7 @@ line = st.one_of(
 @given(lines=st.lists(line, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]))
 def test_edges_equal_networkx(tmp_path_factory, lines: list[str], end: str) -> None:
     folder = tmp_path_factory.mktemp("lines")
-    path = written(folder, end.join(["0 1", *lines]))
+    path = write(folder, end.join(["0 1", *lines]))
     plain = [text.split("%")[0].split("#")[0] for text in ["0 1", *lines]]
     oracle = nx.parse_edgelist(plain, create_using=nx.MultiDiGraph, nodetype=int, data=False)
     assert Counter(parsed(path)) == Counter((u, v) for u, v, _ in oracle.edges(keys=True))
@@ -156,7 +156,7 @@ def test_edges_equal_networkx(tmp_path_factory, lines: list[str], end: str) -> N
 )
 def test_features_equal_pandas(tmp_path_factory, rows, separator: str) -> None:
     text = "\n".join(separator.join(map(repr, row)) for row in rows)
-    path = written(tmp_path_factory.mktemp("x"), text, "x.txt")
+    path = write(tmp_path_factory.mktemp("x"), text, "x.txt")
     oracle = pd.read_csv(
         io.StringIO(text), header=None, sep=r"\s+|\s*[,;]\s*", engine="python", dtype=float
     )
@@ -166,7 +166,7 @@ def test_features_equal_pandas(tmp_path_factory, rows, separator: str) -> None:
 @settings(max_examples=25, deadline=None)
 @given(values=st.lists(st.integers(-1, 2**63 - 1), min_size=1, max_size=9))
 def test_labels_are_exact(tmp_path_factory, values: list[int]) -> None:
-    path = written(tmp_path_factory.mktemp("y"), "\n".join(map(str, values)), "y.txt")
+    path = write(tmp_path_factory.mktemp("y"), "\n".join(map(str, values)), "y.txt")
     labels = node_text(path, "labels")
     assert labels.dtype == np.int64 and labels.tolist() == values
 
@@ -181,22 +181,22 @@ def test_labels_are_exact(tmp_path_factory, values: list[int]) -> None:
 )
 def test_empty_line_between_nodes_is_refused(tmp_path: Path, role: str, text: str) -> None:
     with pytest.raises(DataError, match=r"line 2 of .* is empty, and line 3 is not"):
-        node_text(written(tmp_path, text), role)
+        node_text(write(tmp_path, text), role)
 
 
 def test_comments_and_trailing_empty_lines_are_no_nodes(tmp_path: Path) -> None:
     text = "# classes\n0 # first\n1\n% c\n-1\n\n\n"
-    assert node_text(written(tmp_path, text), "labels").tolist() == [0, 1, -1]
-    assert node_text(written(tmp_path, "\ufeff'train'\r\nval\r\n"), "split").tolist() == [
+    assert node_text(write(tmp_path, text), "labels").tolist() == [0, 1, -1]
+    assert node_text(write(tmp_path, "\ufeff'train'\r\nval\r\n"), "split").tolist() == [
         "train", "val",
     ]  # fmt: skip
-    assert node_text(written(tmp_path, "0\n1 # the end"), "labels").tolist() == [0, 1]
-    assert node_text(written(tmp_path, "1,2\n# x\n3;4\n"), "features").tolist() == [[1, 2], [3, 4]]
-    assert node_text(written(tmp_path, "0\n1.0\nnan\n"), "labels").tolist()[:2] == [0, 1]
+    assert node_text(write(tmp_path, "0\n1 # the end"), "labels").tolist() == [0, 1]
+    assert node_text(write(tmp_path, "1,2\n# x\n3;4\n"), "features").tolist() == [[1, 2], [3, 4]]
+    assert node_text(write(tmp_path, "0\n1.0\nnan\n"), "labels").tolist()[:2] == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("role", "text", "says"),
+    ("role", "text", "message"),
     [
         ("labels", "0\nx\n", "line 2 of .* has 'x'"),
         ("labels", "0\n1_0\n", "line 2 of .* has '1_0'"),
@@ -220,16 +220,16 @@ def test_comments_and_trailing_empty_lines_are_no_nodes(tmp_path: Path) -> None:
         ("split", "train val\n", "line 1 of .* has 2 columns"),
     ],
 )
-def test_node_lines_that_are_refused(tmp_path: Path, role: str, text: str, says: str) -> None:
-    with warnings.catch_warnings(), pytest.raises(DataError, match=says):
+def test_invalid_node_lines_are_refused(tmp_path: Path, role: str, text: str, message: str) -> None:
+    with warnings.catch_warnings(), pytest.raises(DataError, match=message):
         warnings.simplefilter("ignore")  # numpy warns about empty files
-        node_text(written(tmp_path, text), role)
+        node_text(write(tmp_path, text), role)
 
 
 def test_missing_label_is_refused_and_extra_label_is_a_node(root: Path, tmp_path: Path) -> None:
-    edges = written(tmp_path, "0 1\n1 2\n2 3\n3 0\n")
+    edges = write(tmp_path, "0 1\n1 2\n2 3\n3 0\n")
     for text in ("0\n1\n2\n", "0\n1\n2\n0\n1\n"):
-        labels = written(tmp_path, text, "y.txt")
+        labels = write(tmp_path, text, "y.txt")
         if text.count("\n") == 3:
             with pytest.raises(DataError, match=r"node 3, outside 0\.\.2"):
                 import_source(edges, "mine", labels=labels)
@@ -243,14 +243,14 @@ def test_edge_list_is_refused_on_a_nearly_full_disk(
 ) -> None:
     monkeypatch.setattr(edges_module, "free_disk_bytes", lambda folder: 1 << 20)
     with pytest.raises(UsageError, match="nearly full after 0 edges"):
-        import_source(written(tmp_path, "0 1\n"), "mine")
+        import_source(write(tmp_path, "0 1\n"), "mine")
 
 
 def test_overlong_line_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(textfile, "_BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(textfile, "LINE_BYTES", 1 << 12)
     with pytest.raises(DataError, match="a line is longer"):
-        parsed(written(tmp_path, "0 1\n" + "1" * 10_000 + "\n"))
+        parsed(write(tmp_path, "0 1\n" + "1" * 10_000 + "\n"))
 
 
 def test_first_row_of_consecutive_numbers_may_be_a_node(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_first_row_of_consecutive_numbers_may_be_a_node(tmp_path: Path) -> None:
         ("0 1 2\n3 4 5\n", [[0, 1, 2], [3, 4, 5]]),
         ("0 1\n.5 1\n", [[0, 1], [0.5, 1]]),
     ):
-        assert node_text(written(tmp_path, text), "features").tolist() == rows
+        assert node_text(write(tmp_path, text), "features").tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -273,13 +273,13 @@ def test_first_row_of_consecutive_numbers_may_be_a_node(tmp_path: Path) -> None:
 )
 def test_first_line_of_counts_is_refused(root: Path, tmp_path: Path, text, first) -> None:
     with pytest.raises(DataError, match=rf"\('{first}'\) tells how many nodes and edges"):
-        import_source(written(tmp_path, text), "mine")
+        import_source(write(tmp_path, text), "mine")
 
 
 def test_skipped_lines_are_reported(root: Path, tmp_path: Path) -> None:
-    edges = written(tmp_path, "# a\n% b\n\n0 1 # c\n \n\n1 2\n2 0 # d")
-    labels = written(tmp_path, "# classes\n0\n1 # x\n2\n\n", "y.txt")
-    split = written(tmp_path, "train\nval # y\ntest\n", "s.txt")
+    edges = write(tmp_path, "# a\n% b\n\n0 1 # c\n \n\n1 2\n2 0 # d")
+    labels = write(tmp_path, "# classes\n0\n1 # x\n2\n\n", "y.txt")
+    split = write(tmp_path, "train\nval # y\ntest\n", "s.txt")
     graph = open_graph(import_source(edges, "mine", labels=labels, split=split))
     assert graph.num_edges == 3 and graph.labels.tolist() == [0, 1, 2]
     assert [note for note in graph.meta["notes"] if "skipped" in note] == [
@@ -290,18 +290,18 @@ def test_skipped_lines_are_reported(root: Path, tmp_path: Path) -> None:
 
 
 def test_ignored_columns_are_named(root: Path, tmp_path: Path) -> None:
-    for text, left in (
+    for text, note in (
         (",source,target\n0,5,7\n1,7,9\n", "not kept: column 1 "),  # pandas' index
         ("0,5,7\n1,7,9\n2,9,5\n", "not kept: weights in column 3 "),
     ):
-        graph = open_graph(import_source(written(tmp_path, text), "mine", replace_graph=True))
-        assert any(note.startswith(left) for note in graph.meta["notes"])
+        graph = open_graph(import_source(write(tmp_path, text), "mine", replace_graph=True))
+        assert any(line.startswith(note) for line in graph.meta["notes"])
         counted = any("first column counts the lines" in note for note in graph.meta["notes"])
         assert counted == (text[0] == "0")
 
 
 @pytest.mark.parametrize(
-    ("arrays", "says"),
+    ("arrays", "message"),
     [
         ({"val": [1], "test": [2]}, "has no training nodes .'train'., but test, val"),
         ({"train": [0, 0], "val": [1]}, "'train' in .*s.npz lists node 0 twice"),
@@ -309,10 +309,10 @@ def test_ignored_columns_are_named(root: Path, tmp_path: Path) -> None:
         ({"train": [-1], "val": [1]}, r"'train' in .*s.npz has node -1, outside 0\.\.2"),
     ],
 )
-def test_splits_that_are_refused(root: Path, tmp_path: Path, arrays, says: str) -> None:
+def test_invalid_splits_are_refused(root: Path, tmp_path: Path, arrays, message: str) -> None:
     np.savez(tmp_path / "s.npz", **{k: np.array(v) for k, v in arrays.items()})
-    with pytest.raises(DataError, match=says):
-        import_source(written(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz")
+    with pytest.raises(DataError, match=message):
+        import_source(write(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz")
 
 
 def test_ignored_content_of_given_files_is_reported(root: Path, tmp_path: Path) -> None:
@@ -322,8 +322,8 @@ def test_ignored_content_of_given_files_is_reported(root: Path, tmp_path: Path) 
     np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.zeros(3), num_nodes=np.array([3]))
     graph = open_graph(
         import_source(
-            written(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz",
-            features=tmp_path / "x.npz", labels=written(tmp_path, "-1\n-1\n-1\n", "y.txt"),
+            write(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz",
+            features=tmp_path / "x.npz", labels=write(tmp_path, "-1\n-1\n-1\n", "y.txt"),
         )
     )  # fmt: skip
     assert [len(p) for p in (graph.train_idx, graph.val_idx, graph.test_idx)] == [2, 1, 0]
@@ -336,6 +336,6 @@ def test_ignored_content_of_given_files_is_reported(root: Path, tmp_path: Path) 
 
 
 def test_non_finite_features_are_refused(root: Path, tmp_path: Path) -> None:
-    features = written(tmp_path, "1 2\n3 nan\n4 5\n", "x.txt")
+    features = write(tmp_path, "1 2\n3 nan\n4 5\n", "x.txt")
     with pytest.raises(DataError, match=r"'features' in .*x.txt has nan for node 1, in column 1"):
-        import_source(written(tmp_path, "0 1\n1 2\n"), "mine", features=features)
+        import_source(write(tmp_path, "0 1\n1 2\n"), "mine", features=features)

@@ -86,7 +86,7 @@ def test_edited_meta_with_a_valid_digest_breaks_the_seal(folder: Path, verified:
 def test_copied_folder_is_verified_and_moved_folder_is_not(
     folder: Path, verified: list[str], tmp_path: Path
 ) -> None:
-    """A copy has other files, whatever their times are; moved files are the same."""
+    """A copy consists of new files, even with equal times; a move keeps the files."""
     copy = shutil.copytree(folder, tmp_path / "copy")
     assert (copy / SEAL).is_file() and sealed_stamp(copy) is None
     prepare_verified(str(copy))
@@ -139,7 +139,7 @@ def test_verify_command_reads_every_byte_and_renews_the_seal(
     (folder / SEAL).unlink()
     code, out = call()
     assert code == 0 and out.endswith("all checksums agree\n") and sealed_stamp(folder) is not None
-    # The command detects changes that no time shows (here: a forged seal).
+    # The command detects changes that the seal does not show, such as those with a forged seal.
     from gnnbench.datasets.store.seal import seal, stamp
 
     with (folder / "labels.bin").open("r+b") as opened:

@@ -272,7 +272,7 @@ def test_scratch_arrays_are_removed(tmp_path: Path, arrays) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "shape", "piece", "says"),
+    ("dtype", "shape", "piece", "message"),
     [
         ("int32", (3,), np.array([0, 1]), "2 rows instead of 3"),
         ("int32", (1,), np.array([2**31]), "value 2147483648, beyond int32"),
@@ -282,8 +282,8 @@ def test_scratch_arrays_are_removed(tmp_path: Path, arrays) -> None:
         ("float32", (1,), np.array([1.0]), "no array 'indices' of type float32"),
     ],
 )
-def test_invalid_pieces_are_refused(tmp_path: Path, dtype, shape, piece, says: str) -> None:
-    with pytest.raises(DataError, match=says), GraphWriter(tmp_path / "g", {}) as out:
+def test_invalid_pieces_are_refused(tmp_path: Path, dtype, shape, piece, message: str) -> None:
+    with pytest.raises(DataError, match=message), GraphWriter(tmp_path / "g", {}) as out:
         out.write("indices", dtype, shape, [piece])
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""A hostile ``meta.json`` with a right digest of its own is refused with one sentence."""
+"""Invalid ``meta.json`` files with a valid digest are refused with one sentence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("key", COUNTS)
-def test_counts(stored: Path, key: str) -> None:
+def test_invalid_counts_are_refused(stored: Path, key: str) -> None:
     for value in VALUES:
         rewrite(stored, lambda meta, value=value: meta.update({key: value}))
         with pytest.raises(DataError, match=rf"meta.json is malformed: '{key}' is ") as caught:
@@ -61,14 +61,14 @@ def test_counts(stored: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=range(len(ENTRIES)))
-def test_arrays(stored: Path, entry: Any) -> None:
+def test_invalid_array_entries_are_refused(stored: Path, entry: Any) -> None:
     rewrite(stored, lambda meta: meta["arrays"].update(indptr=entry))
     with pytest.raises(DataError, match=r"meta.json is malformed: the entry of array 'indptr'"):
         open_graph(stored)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"arrays": []}, "'arrays' is a list of 0"),
         ({"arrays": {"other": {}}}, "'arrays' has the unknown array 'other'"),
@@ -87,25 +87,25 @@ def test_arrays(stored: Path, entry: Any) -> None:
         ({"format_version": 10**5000}, "is damaged"),
     ],
 )
-def test_other_values(stored: Path, change: dict[str, Any], says: str) -> None:
+def test_invalid_values_are_refused(stored: Path, change: dict[str, Any], message: str) -> None:
     if "format_version" in change:
         (stored / layout.META).write_text('{"format_version": 1' + "0" * 5000 + "}")
     else:
         rewrite(stored, lambda meta: meta.update(change))
-    for use in (open_graph, lambda path: load_dataset(str(path))):
-        with pytest.raises(DataError, match=says):
-            use(stored)
+    for opener in (open_graph, lambda path: load_dataset(str(path))):
+        with pytest.raises(DataError, match=message):
+            opener(stored)
 
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b"[1]", b"\xff\xfe", b" " * (1 << 25)])
-def test_other_content(stored: Path, content: bytes) -> None:
+def test_damaged_meta_files_are_refused(stored: Path, content: bytes) -> None:
     (stored / layout.META).write_bytes(content)
     with pytest.raises(DataError, match=r"meta.json is damaged"):
         open_graph(stored)
 
 
 @pytest.mark.parametrize("made", ["", "nothing", "twin", "rows", "seeded"])
-def test_features_that_nothing_makes(stored: Path, made: str) -> None:
+def test_features_of_an_unknown_generator_are_refused(stored: Path, made: str) -> None:
     def change(meta: dict[str, Any]) -> None:
         meta["arrays"]["features"] = {
             "dtype": "float32", "shape": [5, 3], "bytes": 60, "made": made,
@@ -117,13 +117,15 @@ def test_features_that_nothing_makes(stored: Path, made: str) -> None:
         open_graph(stored)
 
 
-def test_a_prepared_folder_is_not_imported(stored: Path, root: Path) -> None:
+def test_prepared_folder_is_not_imported(stored: Path, root: Path) -> None:
     with pytest.raises(UsageError, match=r"is a prepared graph; use it by its path"):
         import_source(stored, "again")
 
 
 @pytest.mark.parametrize("state", ["[]", "3", "[" * 100_000, '{"fingerprint": {}, "arrays": [1]}'])
-def test_a_hostile_state_of_an_interrupted_writer(tmp_path: Path, arrays, state: str) -> None:
+def test_invalid_state_of_an_interrupted_writer_is_ignored(
+    tmp_path: Path, arrays, state: str
+) -> None:
     partial = tmp_path / ".tiny.partial"
     partial.mkdir()
     (partial / "state.json").write_text(state)
@@ -132,14 +134,14 @@ def test_a_hostile_state_of_an_interrupted_writer(tmp_path: Path, arrays, state:
     assert not partial.exists()
 
 
-def test_a_missing_licence(stored: Path) -> None:
+def test_missing_licence_is_refused(stored: Path) -> None:
     rewrite(stored, lambda meta: meta.pop("licence"))
     with pytest.raises(DataError, match=r"meta.json is malformed: 'licence' is missing"):
         open_graph(stored)
 
 
 def test_pipes_are_not_read(stored: Path, root: Path, tmp_path: Path) -> None:
-    """Reading one never ends. A seal that is one is none, and so is a state of a writer."""
+    """Reading a pipe would block; a pipe as seal or as a writer's state counts as missing."""
     (stored / "seal.json").unlink(missing_ok=True)
     os.mkfifo(stored / "seal.json")
     assert sealed_stamp(stored) is None

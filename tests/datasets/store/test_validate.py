@@ -60,10 +60,12 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("key", "change", "says"), MALFORMED)
-def test_malformed_graphs(tmp_path: Path, arrays, key: str, change, says: str) -> None:
+@pytest.mark.parametrize(("key", "change", "message"), MALFORMED)
+def test_malformed_graphs_are_refused(
+    tmp_path: Path, arrays, key: str, change, message: str
+) -> None:
     arrays[key] = change(arrays[key])
-    with pytest.raises(DataError, match=says) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays)
     assert caught.value.exit_code == 6
     assert "\n" not in str(caught.value)
@@ -71,8 +73,8 @@ def test_malformed_graphs(tmp_path: Path, arrays, key: str, change, says: str) -
     assert not list(tmp_path.glob(".g.partial"))
 
 
-def test_valid_oddities(arrays) -> None:
-    """Isolated nodes, self-loops and parallel edges are in the tiny graph."""
+def test_isolated_nodes_self_loops_and_parallel_edges_are_valid(arrays) -> None:
+    """The tiny graph has them."""
     validate("tiny", arrays, 3)
 
 
@@ -103,7 +105,7 @@ def test_rounded_values_are_reported(tmp_path: Path, arrays) -> None:
     assert graph.meta["notes"] == ["features rounded from int64 to float32: 1 values"]
 
 
-def test_weights_that_would_become_zero(tmp_path: Path, arrays) -> None:
+def test_weights_that_round_to_zero_are_refused(tmp_path: Path, arrays) -> None:
     arrays["weights"] = np.array([0, 1e-60, 2e-60, 1, 1, 1, 1])
     with pytest.raises(DataError, match=r"value 1e-60, which float32 rounds to 0; multiply all"):
         write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays)
@@ -113,30 +115,30 @@ def test_weights_that_would_become_zero(tmp_path: Path, arrays) -> None:
     assert graph.weights.tolist() == arrays["weights"].astype(np.float32).tolist()
 
 
-def test_a_graph_has_a_node(arrays) -> None:
+def test_graph_without_nodes_is_refused(arrays) -> None:
     with pytest.raises(DataError, match="at least two entries"):
         validate("tiny", {**arrays, "indptr": np.zeros(1, np.int64)}, 3)
 
 
-def test_unsorted_splits_are_refused_in_the_store(arrays) -> None:
+def test_unsorted_splits_are_refused(arrays) -> None:
     arrays["train_idx"] = np.array([2, 0])
     with pytest.raises(DataError, match="train_idx is not sorted"):
         validate("tiny", arrays, 3)
 
 
-def test_a_fault_in_a_later_chunk_is_found(
+def test_fault_in_a_later_chunk_is_found(
     monkeypatch: pytest.MonkeyPatch, arrays, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("gnnbench.datasets.store.layout.CHUNK_BYTES", 16)
     rows = np.zeros((5, 3), np.float32)
     rows[4, 2] = -np.inf
     weights = np.array([0, 1, 2, 3, 4, 5, -1], np.int64)
-    for change, says in (
+    for change, message in (
         ({"features": rows}, "'features' has -inf for node 4, in column 2"),
         ({"weights": weights}, "'weights' has -1 at edge 6; weights are finite"),
         ({"weights": np.where(weights < 0, np.nan, 1)}, "'weights' has nan at edge 6"),
     ):
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(DataError, match=message):
             write_graph(tmp_path / "g", name="tiny", num_classes=3, **{**arrays, **change})
 
 
@@ -151,7 +153,7 @@ def test_a_fault_in_a_later_chunk_is_found(
         (5, [0, 2, 3, 5, 8, 7]),
     ],
 )
-def test_a_fall_is_found_wherever_pieces_end(
+def test_decreasing_indptr_is_found_for_any_chunk_size(
     monkeypatch: pytest.MonkeyPatch, arrays, chunk: int, position: int, indptr: list[int]
 ) -> None:
     monkeypatch.setattr("gnnbench.datasets.store.layout.CHUNK_BYTES", chunk)
@@ -161,7 +163,7 @@ def test_a_fall_is_found_wherever_pieces_end(
 
 
 @pytest.mark.parametrize("array", ["indices", "labels"])
-def test_values_out_of_range_are_found_in_any_piece(
+def test_values_out_of_range_are_found_in_any_chunk(
     monkeypatch: pytest.MonkeyPatch, arrays, array: str
 ) -> None:
     monkeypatch.setattr("gnnbench.datasets.store.layout.CHUNK_BYTES", 8)

@@ -1,10 +1,11 @@
-"""Downloads from a local server: resumed and checked."""
+"""Transport of downloads from a local server: resumption, retries and checksums."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_broken_connection_is_resumed(server: Server, tmp_path: Path) -> None:
     server.codes = [503]
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert [wanted for _, wanted in server.requests] == [
+    assert [byte_range for _, byte_range in server.requests] == [
         "", "", "bytes=2000000-", "bytes=2000007-",
     ]  # fmt: skip
 
@@ -75,7 +76,7 @@ def test_server_without_ranges_restarts_the_download(server: Server, tmp_path: P
     server.ranges, server.cuts = False, [3_000_000]
     download(server.url + "/a.bin", tmp_path / "a.bin", waits=NO_WAIT)
     assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert [wanted for _, wanted in server.requests] == ["", "bytes=3000000-"]
+    assert [byte_range for _, byte_range in server.requests] == ["", "bytes=3000000-"]
 
 
 def test_changed_file_restarts_the_download(server: Server, tmp_path: Path) -> None:
@@ -133,3 +134,12 @@ def test_missing_file_refused_connection_and_full_disk(
     monkeypatch.setattr(transport, "free_disk_bytes", lambda _: 1000)
     with pytest.raises(UsageError, match=r"has 5000000 bytes more, and .* has 1000 free"):
         download(server.url + "/a.bin", tmp_path / "a", waits=NO_WAIT)
+
+
+def test_wait_between_retries_grows(server: Server, tmp_path: Path, monkeypatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(transport, "time", SimpleNamespace(sleep=slept.append))
+    server.codes = [500] * 9
+    with pytest.raises(MissingError, match=r"the server says 500"):
+        download(server.url + "/a.bin", tmp_path / "a.bin")
+    assert slept == [1, 2, 3, 4]
