@@ -86,8 +86,8 @@ def test_calibrations_are_stored_by_machine_and_cell(calibration):
 def test_best_calibration_is_the_nearest_of_equal_device_and_threads(calibration):
     cell = SimpleNamespace(device="cpu", until="sample", dataset="e", system="pyg")
     sampling = replace(calibration, until="sample")
-    alike = replace(sampling, dataset="e")
-    assert noise.best([calibration, sampling, alike], cell, 2) == alike
+    same_dataset = replace(sampling, dataset="e")
+    assert noise.best([calibration, sampling, same_dataset], cell, 2) == same_dataset
     assert noise.best([calibration, sampling], cell, 2) == sampling
     assert noise.best([calibration], cell, 2) == calibration
     assert noise.best([calibration], cell, 4) is None

@@ -43,8 +43,8 @@ def test_fit_recovers_the_prior(degrees, slope):
 def test_one_run_cannot_make_the_prior_stronger():
     """One run has many equal variances; the other runs vary."""
     varied = drawn(30, 2.0, 1.0)
-    alike = [PairVariance(1e-4, 9, 1e-4, "alike")] * 100
-    assert fit([*varied, *alike]).degrees <= fit(varied).degrees * 1.3
+    equal = [PairVariance(1e-4, 9, 1e-4, "equal")] * 100
+    assert fit([*varied, *equal]).degrees <= fit(varied).degrees * 1.3
 
 
 def test_few_variances_are_no_prior():

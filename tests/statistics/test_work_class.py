@@ -69,7 +69,7 @@ def test_another_dtype_is_different_work():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "work", "alike"),
+    ("one", "other", "work", "expected"),
     [
         (4000, 4000, "identical", True), (4000, 3999, "identical", False),
         (10**6, 970_000, "equivalent", True), (10**6, 969_000, "equivalent", False),
@@ -77,5 +77,5 @@ def test_another_dtype_is_different_work():
         (4000, 1, "different", True),
     ],
 )  # fmt: skip
-def test_tolerance_of_drawn_counts_depends_on_the_work_class(one, other, work, alike):
-    assert drawn_alike(one, other, work) == alike
+def test_tolerance_of_drawn_counts_depends_on_the_work_class(one, other, work, expected):
+    assert drawn_alike(one, other, work) == expected
