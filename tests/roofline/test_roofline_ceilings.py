@@ -44,14 +44,14 @@ def test_every_memory_level_has_a_ceiling(small):
     sizes = {c.level: c.level_bytes for c in measured.all}
     assert sizes.pop("memory") == machine.memory_limit_bytes()
     assert sizes == {"": 0, "L2": 1 << 18, "L3": 1 << 22}
-    done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in measured.all}
+    amounts = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in measured.all}
     half = 1 << 23  # twice the last cache
-    assert done["copy", "memory", 0] == 2 * half
-    assert done["read", "memory", 0] == half
-    assert done["read", "L2", 0] == done["read", "L3", 0] == 1 << 22
-    assert done["rows", "memory", 4] == (1 << 14) * 4
-    assert done["rows", "memory", 400] == (1 << 18) // 400 * 400
-    lanes = done["fma", "", 0] / 2 / (1 << 10) / torch.get_num_threads()
+    assert amounts["copy", "memory", 0] == 2 * half
+    assert amounts["read", "memory", 0] == half
+    assert amounts["read", "L2", 0] == amounts["read", "L3", 0] == 1 << 22
+    assert amounts["rows", "memory", 4] == (1 << 14) * 4
+    assert amounts["rows", "memory", 400] == (1 << 18) // 400 * 400
+    lanes = amounts["fma", "", 0] / 2 / (1 << 10) / torch.get_num_threads()
     assert lanes in (48, 96, 192)
     measured.sweep()
 
@@ -100,11 +100,7 @@ def test_unknown_cache_sizes_leave_no_cache_ceilings(small, monkeypatch):
     [
         ({1: 1 << 16, 2: 4 << 20, 3: 300 << 20}, "cpu", {"L2": 2 << 20, "L3": 16 << 20}),
         ({2: 4 << 20, 3: 16 << 20}, "cpu", {"L2": 2 << 20, "L3": 8 << 20}),
-        (
-            {2: 4 << 20, 3: 8 << 20},
-            "cpu",
-            {"L2": 2 << 20},
-        ),  # L3 is too small for data that L2 does not hold
+        ({2: 4 << 20, 3: 8 << 20}, "cpu", {"L2": 2 << 20}),  # no size exceeds L2 and fits L3
         ({2: 4 << 20}, "cpu", {"L2": 2 << 20}),
         ({2: 60 << 20}, "cuda", {"L2": 15 << 20}),
         ({}, "cpu", {}),
