@@ -1,4 +1,4 @@
-"""Valid calls of the aggregation's operators and of what lies between layers."""
+"""Valid calls of the aggregation operators and of the fused bias and ReLU."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def neighbor_groups(r: random.Random) -> Call:
     b, group = block_of(r), r.choice([1, 2, 5, 2**31 - 1])
 
     def check(got: Sequence[Tensor]) -> None:
-        wanted = groups_of(b, group)
-        equal(got[0], wanted[0], torch.int32)
-        equal(got[1], wanted[1], torch.int32)
+        expected = groups_of(b, group)
+        equal(got[0], expected[0], torch.int32)
+        equal(got[1], expected[1], torch.int32)
 
     return Call([b.indptr, group], check)
 
@@ -75,13 +75,13 @@ def aggregate_groups(r: random.Random) -> Call:
     b = block_of(r)
     x = whole(r, [b.num_src, r.choice([0, 1, 9, 64])], r.choice(FLOATS))
     starts, rows = groups_of(b, r.choice([1, 3, 100]))
-    wanted = ref_aggregate.matrix(b, "sum") @ x.double()
+    expected = ref_aggregate.matrix(b, "sum") @ x.double()
     args = [starts, rows, b.indices, x, b.num_dst, r.randint(1, 32)]
-    return Call(args, lambda got: close(got, wanted))
+    return Call(args, lambda got: close(got, expected))
 
 
 def heads(r: random.Random, form: str) -> Call:
-    """``aggregate_heads``, its transposed and ``edge_dots``."""
+    """``aggregate_heads``, its transpose and ``edge_dots``."""
     b, dtype = block_of(r), r.choice(VALUES)
     sums = torch.float64 if dtype == torch.float64 else torch.float32
     shape = [r.choice([0, 1, 2, 4]), r.choice([0, 1, 5, 8, 16])]
@@ -89,16 +89,16 @@ def heads(r: random.Random, form: str) -> Call:
         whole(r, [b.num_src, *shape], dtype), whole(r, [b.indices.numel(), shape[0]], sums)
     )  # fmt: skip
     if form == "aggregate_heads":
-        wanted = ref_aggregate.aggregate_heads(b, x, weights)
-        return Call([b.indptr, b.indices, x, weights, b.num_dst], lambda got: close(got, wanted))
+        expected = ref_aggregate.aggregate_heads(b, x, weights)
+        return Call([b.indptr, b.indices, x, weights, b.num_dst], lambda got: close(got, expected))
     dst = torch.repeat_interleave(torch.arange(b.num_dst), b.indptr.diff().long())
     rows = whole(r, [b.num_dst, *shape], dtype)
     if form == "edge_dots":
-        wanted = (rows[dst].double() * x[b.indices.long()].double()).sum(-1)
-        return Call([b.indptr, b.indices, rows, x], lambda got: close(got, wanted))
-    wanted = torch.zeros(b.num_src, *shape, dtype=torch.float64)
-    wanted.index_add_(0, b.indices.long(), weights.double()[..., None] * rows[dst].double())
-    return Call([*transposed(b), rows, weights], lambda got: close(got, wanted))
+        expected = (rows[dst].double() * x[b.indices.long()].double()).sum(-1)
+        return Call([b.indptr, b.indices, rows, x], lambda got: close(got, expected))
+    expected = torch.zeros(b.num_src, *shape, dtype=torch.float64)
+    expected.index_add_(0, b.indices.long(), weights.double()[..., None] * rows[dst].double())
+    return Call([*transposed(b), rows, weights], lambda got: close(got, expected))
 
 
 def edges(r: random.Random, form: str) -> Call:
@@ -107,24 +107,24 @@ def edges(r: random.Random, form: str) -> Call:
     values = whole(r, [b.indices.numel(), width], dtype)
     if form == "edge_add":
         src, dst = (whole(r, [n, width], dtype) for n in (b.num_src, b.num_dst))
-        wanted = ref_aggregate.edge_add(b, src, dst)
-        return Call([b.indptr, b.indices, src, dst], lambda got: equal(got, wanted, dtype))
+        expected = ref_aggregate.edge_add(b, src, dst)
+        return Call([b.indptr, b.indices, src, dst], lambda got: equal(got, expected, dtype))
     of_row = torch.repeat_interleave(torch.arange(b.num_dst), b.indptr.diff().long())
     if form == "edge_sums":
         order = list(range(values.shape[0]))
         r.shuffle(order)
         places = torch.tensor(order, dtype=torch.int32) if r.random() < 0.5 else None
         moved = values if places is None else values[places.long()]
-        wanted = torch.zeros(b.num_dst, width, dtype=dtype).index_add_(0, of_row, moved)
-        return Call([b.indptr, values, places], lambda got: equal(got, wanted, dtype))
+        expected = torch.zeros(b.num_dst, width, dtype=dtype).index_add_(0, of_row, moved)
+        return Call([b.indptr, values, places], lambda got: equal(got, expected, dtype))
     soft = ref_aggregate.edge_softmax(b, values)
     if form == "edge_softmax":
         return Call([b.indptr, values], lambda got: close(got, soft))
     grad = whole(r, list(values.shape), dtype)
     each = soft * grad.double()
     sums = torch.zeros(b.num_dst, width, dtype=torch.float64).index_add_(0, of_row, each)
-    wanted = soft * (grad.double() - sums[of_row])
-    return Call([b.indptr, soft.to(dtype), grad], lambda got: close(got, wanted))
+    expected = soft * (grad.double() - sums[of_row])
+    return Call([b.indptr, soft.to(dtype), grad], lambda got: close(got, expected))
 
 
 def bias_relu(r: random.Random, form: str) -> Call:
@@ -132,13 +132,13 @@ def bias_relu(r: random.Random, form: str) -> Call:
     y = whole(r, shape, dtype)
     if form == "bias_relu_":
         bias = whole(r, shape[1:], dtype)
-        wanted = (y + bias).clamp(min=0)
-        return Call([y, bias], lambda _: equal(y, wanted))
+        expected = (y + bias).clamp(min=0)
+        return Call([y, bias], lambda _: equal(y, expected))
     grad = whole(r, shape, dtype)
-    wanted = torch.where(y > 0, grad, 0)
+    expected = torch.where(y > 0, grad, 0)
 
     def check(got: Sequence[Tensor]) -> None:
-        equal(got[0], wanted, dtype)
-        equal(got[1], wanted.sum(0), dtype)
+        equal(got[0], expected, dtype)
+        equal(got[1], expected.sum(0), dtype)
 
     return Call([grad, y], check)

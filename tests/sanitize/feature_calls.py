@@ -25,28 +25,28 @@ def table_of(r: random.Random) -> Tensor:
 def gather(r: random.Random, form: str) -> Call:
     table = table_of(r)
     ids = ids_below(r, table.shape[0], r.randint(0, 60), r.choice(IDS))
-    wanted = table[ids.long()]
+    expected = table[ids.long()]
     if form == "gather":
-        return Call([table, ids], lambda got: equal(got, wanted, table.dtype))
-    out = torch.zeros_like(wanted)
+        return Call([table, ids], lambda got: equal(got, expected, table.dtype))
+    out = torch.zeros_like(expected)
     if form == "gather_out":
-        return Call([table, ids, out], lambda _: equal(out, wanted))
-    # Kept rows are those of some ids, at their places and under the present generation.
+        return Call([table, ids, out], lambda _: equal(out, expected))
+    # The cache has rows of some ids; their slots have the current generation.
     n, generation = table.shape[0], r.randrange(5)
     ids = torch.tensor(r.sample(range(n), r.randint(0, n)), dtype=r.choice(IDS))
-    wanted, out = table[ids.long()], torch.zeros_like(table[ids.long()])
+    expected, out = table[ids.long()], torch.zeros_like(table[ids.long()])
     slots = torch.zeros(n, dtype=torch.int32)
     generations = torch.full((n,), generation - 1, dtype=torch.int32)
     known = r.sample(range(n), r.randint(0, n))
-    kept = table[torch.tensor(known, dtype=torch.int64)].contiguous()
+    cached = table[torch.tensor(known, dtype=torch.int64)].contiguous()
     for place, node in enumerate(known):
         slots[node], generations[node] = place, generation
 
     def check(hits: int) -> None:
-        equal(out, wanted)
+        equal(out, expected)
         assert hits == len(set(ids.tolist()) & set(known))
 
-    return Call([table, kept, slots, generations, generation, r.random() < 0.5, ids, out], check)
+    return Call([table, cached, slots, generations, generation, r.random() < 0.5, ids, out], check)
 
 
 def batches_of(r: random.Random, n: int) -> list[Tensor]:
@@ -68,11 +68,11 @@ def union_ids(r: random.Random) -> Call:
     n = r.randint(1, 200)
     batches, shared = batches_of(r, n), r.random() < 0.5
     seen = [i for b in batches for i in b.tolist()]
-    wanted = sorted({i for i in seen if not shared or seen.count(i) > 1})
+    expected = sorted({i for i in seen if not shared or seen.count(i) > 1})
 
     def check(got: Sequence[Tensor]) -> None:
-        equal(got[0], torch.tensor(wanted, dtype=batches[0].dtype), batches[0].dtype)
-        equal(got[1], set_of(wanted, n), torch.int32)
+        equal(got[0], torch.tensor(expected, dtype=batches[0].dtype), batches[0].dtype)
+        equal(got[1], set_of(expected, n), torch.int32)
 
     return Call([batches, n, shared], check)
 
@@ -82,8 +82,8 @@ def gather_of_set(r: random.Random) -> Call:
     cached = sorted(r.sample(range(n), r.randint(1, n)))
     rows = whole(r, [len(cached), r.choice([1, 4])], r.choice(VALUES))
     ids = torch.tensor(r.choices(cached, k=r.randint(0, 40)), dtype=r.choice(IDS))
-    wanted = rows[torch.tensor([cached.index(i) for i in ids.tolist()], dtype=torch.int64)]
-    return Call([rows, set_of(cached, n), ids], lambda got: equal(got, wanted, rows.dtype))
+    expected = rows[torch.tensor([cached.index(i) for i in ids.tolist()], dtype=torch.int64)]
+    return Call([rows, set_of(cached, n), ids], lambda got: equal(got, expected, rows.dtype))
 
 
 def ones_of_set(r: random.Random) -> Call:
@@ -91,8 +91,8 @@ def ones_of_set(r: random.Random) -> Call:
     batches, cached = batches_of(r, n), sorted(r.sample(range(n), r.randint(1, n)))
     first, shape = r.randint(0, 9), [r.randint(0, 3), len(batches), r.choice([0, 1, 16])]
     out = torch.zeros(shape, dtype=torch.float16)
-    wanted = ref_id_set.ones(cached, batches, first, shape)
-    return Call([batches, set_of(cached, n), first, out], lambda _: equal(out, wanted))
+    expected = ref_id_set.ones(cached, batches, first, shape)
+    return Call([batches, set_of(cached, n), first, out], lambda _: equal(out, expected))
 
 
 def sieve_insert(r: random.Random) -> Call:
@@ -101,12 +101,12 @@ def sieve_insert(r: random.Random) -> Call:
     newer = torch.full((capacity,), -1, dtype=torch.int32)
     visited = torch.zeros(capacity, dtype=torch.uint8)
     ids = torch.tensor(r.sample(range(50), r.randint(0, 20)), dtype=torch.int64)
-    wanted = Sieve(capacity)
-    wanted.batch(ids.tolist())
+    expected = Sieve(capacity)
+    expected.batch(ids.tolist())
 
     def check(got: Sequence[Tensor]) -> None:
         cached = {int(i): int(s) for i, s in zip(ids, got[0], strict=True) if s >= 0}
-        assert sorted(cached) == sorted(wanted.queue)
+        assert sorted(cached) == sorted(expected.queue)
         assert all(int(nodes[slot]) == node for node, slot in cached.items())
         assert got[1].numel() == max(0, ids.numel() - capacity)
 
@@ -116,27 +116,27 @@ def sieve_insert(r: random.Random) -> Call:
 def pad_blocks(r: random.Random) -> Call:
     layers, weighted = r.randint(0, 3), r.random() < 0.5
     batch: list[Any] = [[], [], []]
-    room: list[Any] = [[], [], []]
+    target_parts: list[Any] = [[], [], []]
     for _ in range(layers):
         rows, edges, more = r.randint(0, 5), r.randint(0, 9), r.randint(1, 4)
         for part, count, extra, dtype in ((0, rows + 1, more, torch.int32),
                                           (1, edges, r.randint(0, 5), torch.int32)):  # fmt: skip
             batch[part].append(torch.arange(count, dtype=dtype))
-            room[part].append(torch.full((count + extra,), 77, dtype=dtype))
+            target_parts[part].append(torch.full((count + extra,), 77, dtype=dtype))
         if weighted:
             batch[2].append(torch.rand(edges))
-            room[2].append(torch.zeros(room[1][-1].numel()))
+            target_parts[2].append(torch.zeros(target_parts[1][-1].numel()))
     labels, to = torch.arange(r.randint(0, 4)), torch.zeros(6, dtype=torch.int64)
 
     def check(_: None) -> None:
         for part in range(3):
-            for small, large in zip(batch[part], room[part], strict=True):
+            for small, large in zip(batch[part], target_parts[part], strict=True):
                 equal(large[: small.numel()], small)
-        for small, large, edges in zip(batch[0], room[0], room[1], strict=True):
+        for small, large, edges in zip(batch[0], target_parts[0], target_parts[1], strict=True):
             assert large.numel() == small.numel() or int(large[-1]) == edges.numel()
         equal(to, torch.cat([labels, torch.full((6 - labels.numel(),), -1)]))
 
-    return Call([*batch, labels, *room, to], check)
+    return Call([*batch, labels, *target_parts, to], check)
 
 
 def words_of(r: random.Random) -> Tensor:
@@ -154,13 +154,13 @@ def ceiling(r: random.Random, form: str) -> Call:
         return Call([words, target], lambda _: equal(target, words), {"storage": (storage, to)})
     if form == "ceiling_read":
         passes = r.randint(1, 4)
-        wanted = int(words.long().sum()) * passes % TWO_32
-        return Call([words, passes], lambda got: equal(got, [wanted]), {"storage": storage})
+        expected = int(words.long().sum()) * passes % TWO_32
+        return Call([words, passes], lambda got: equal(got, [expected]), {"storage": storage})
     if form == "ceiling_rows":
         table = storage.reshape(-1, r.choice([1, 4, 16]))
         ids = ids_below(r, table.shape[0], r.randint(0, 30), torch.int64)
-        wanted = int(table[ids].long().sum()) % TWO_32
-        return Call([table, ids], lambda got: equal(got, [wanted]))
+        expected = int(table[ids].long().sum()) % TWO_32
+        return Call([table, ids], lambda got: equal(got, [expected]))
 
     def check(got: Tensor) -> None:
         assert int(got) > 0 and int(got) % steps == 0

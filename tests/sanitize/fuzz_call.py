@@ -1,4 +1,4 @@
-"""What the calls of all operators share: their form, random values, and comparisons.
+"""Form, random values and comparisons of operator calls.
 
 Values are small whole numbers, so that sums are exact in every dtype.
 """
@@ -22,26 +22,26 @@ TWO_32 = 1 << 32
 
 @dataclass
 class Call:
-    """Arguments in the order of the schema, and what must hold for the result."""
+    """Arguments in the order of the schema, and a check of the result."""
 
     args: list[Any]
     check: Callable[[Any], None]
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def equal(got: Tensor, wanted: Any, dtype: torch.dtype | None = None) -> None:
+def equal(got: Tensor, expected: Any, dtype: torch.dtype | None = None) -> None:
     """Equal in every entry."""
-    wanted = torch.as_tensor(wanted)
+    expected = torch.as_tensor(expected)
     assert dtype is None or got.dtype == dtype, got.dtype
-    assert list(got.shape) == list(wanted.shape), (got.shape, wanted.shape)
-    assert torch.equal(got.double(), wanted.double()), (got, wanted)
+    assert list(got.shape) == list(expected.shape), (got.shape, expected.shape)
+    assert torch.equal(got.double(), expected.double()), (got, expected)
 
 
-def close(got: Tensor, wanted: Tensor) -> None:
+def close(got: Tensor, expected: Tensor) -> None:
     """Equal up to the rounding of the result's dtype."""
     precision = {torch.float64: 1e-12, torch.float32: 2e-5}.get(got.dtype, 2e-2)
-    assert list(got.shape) == list(wanted.shape), (got.shape, wanted.shape)
-    torch.testing.assert_close(got.double(), wanted.double(), rtol=precision, atol=precision)
+    assert list(got.shape) == list(expected.shape), (got.shape, expected.shape)
+    torch.testing.assert_close(got.double(), expected.double(), rtol=precision, atol=precision)
 
 
 def whole(r: random.Random, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -51,5 +51,5 @@ def whole(r: random.Random, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def ids_below(r: random.Random, bound: int, count: int, dtype: torch.dtype) -> Tensor:
-    """Any ids below a bound; none where the bound is 0."""
+    """Random ids below a bound; none if the bound is 0."""
     return torch.tensor([r.randrange(bound) for _ in range(count if bound else 0)], dtype=dtype)

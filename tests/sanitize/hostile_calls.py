@@ -1,4 +1,4 @@
-"""Calls that must be refused, made of valid ones, and wild ones that must only not crash."""
+"""Invalid calls, made from valid ones: hostile calls must be refused, wild ones must not crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 BIG = 1 << 62
 
-# Integers that are refused, by argument; a name with its operator goes first.
+# Refused integers by argument; ``operator.argument`` has precedence over ``argument``.
 SHARE = (-1, 65537, BIG, -BIG)
 REFUSED: dict[str, tuple[int, ...]] = {
     "fanout": (0, -2, 1 << 31, BIG, -BIG),
@@ -52,9 +52,9 @@ REFUSED_LISTS: dict[str, tuple[list[int], ...]] = {
 # Tensors of any dtype, or of any number of dimensions.
 ANY_DTYPE = {"gather.table", "gather_of_set.rows"}
 ANY_SHAPE = ANY_DTYPE | {"ceiling_copy.source", "ceiling_copy.target", "ceiling_read.words"}
-LOOSE = {"trace.like", "ceiling_fma.like"}  # only the device counts
+LOOSE = {"trace.like", "ceiling_fma.like"}  # only the device matters
 
-# Tensors that must have the length that another argument says.
+# Tensors whose length another argument determines.
 SIZED = {
     "aggregate.indptr", "aggregate.indices", "aggregate.weights", "aggregate_transposed.indptr",
     "aggregate_transposed.t_dst", "aggregate_transposed.t_edge", "aggregate_transposed.weights",
@@ -92,12 +92,12 @@ WHOLE_BATCH = ("hop_by_hop", "gnnlab", "fused_map", "fastsample", "pgsampler")
 
 
 def names_of(name: str) -> list[str]:
-    """The operator's arguments."""
+    """Names of the operator's arguments."""
     return [a.name for a in getattr(torch.ops.gnnbench, name).default._schema.arguments]
 
 
 def _spoil(r: random.Random, name: str, t: Tensor) -> Tensor:
-    """The tensor in a form that no operator takes."""
+    """The tensor in a form that every operator refuses."""
     ways: list[Callable[[], Tensor]] = [lambda: t.to("meta"), lambda: t.to_sparse()]
     if name not in LOOSE:
         if name not in ANY_DTYPE:
@@ -111,8 +111,8 @@ def _spoil(r: random.Random, name: str, t: Tensor) -> Tensor:
 
 
 def _outside(r: random.Random, t: Tensor) -> Tensor:
-    """The tensor, which is not empty, with one entry far outside of any range."""
-    spoilt = t.clone()
+    """A copy of a nonempty tensor with one entry outside of every valid range."""
+    broken = t.clone()
     worst: list[float]
     if t.dtype.is_floating_point:
         worst = [float("nan"), float("inf"), -1.0]
@@ -120,12 +120,12 @@ def _outside(r: random.Random, t: Tensor) -> Tensor:
         worst = [-2, torch.iinfo(t.dtype).min]
     else:
         worst = [1]
-    spoilt.view(-1)[r.randrange(t.numel())] = r.choice(worst)
-    return spoilt
+    broken.view(-1)[r.randrange(t.numel())] = r.choice(worst)
+    return broken
 
 
 def _changed(r: random.Random, name: str, t: Tensor) -> Tensor:
-    """The tensor in a form, of a length or with an entry that this argument must not have."""
+    """The tensor with an invalid form, length or entry."""
     ways: list[Callable[[], Tensor]] = [lambda: _spoil(r, name, t)]
     if name in SIZED and t.shape[0]:
         ways.append(lambda: torch.cat([t, t[-1:]]))
@@ -135,7 +135,7 @@ def _changed(r: random.Random, name: str, t: Tensor) -> Tensor:
 
 
 def _repeated_seeds(r: random.Random, call: Call) -> list[Any]:
-    """A seed there twice, or far more seeds than nodes."""
+    """One seed twice, or far more seeds than nodes."""
     args, n = list(call.args), call.args[0].numel() - 1
     count = r.choice([n + 1, n + 1, 3000, 5000])
     args[2] = torch.arange(max(count, n + 1)) % n
@@ -146,7 +146,7 @@ def _repeated_seeds(r: random.Random, call: Call) -> list[Any]:
 
 
 def _broken_graph(r: random.Random, call: Call) -> list[Any] | None:
-    """Offsets that decrease or lead out of indices, or ids that are no nodes; all rows are read."""
+    """Invalid offsets, or ids that are no nodes; all nodes are seeds, so that every row is read."""
     args, n = list(call.args), call.args[0].numel() - 1
     args[2] = torch.arange(n)
     edges = args[1].numel()
@@ -161,7 +161,7 @@ def _broken_graph(r: random.Random, call: Call) -> list[Any] | None:
 
 
 def hostile(r: random.Random, name: str, call: Call) -> list[Any] | None:
-    """The call's arguments with one that must be refused; None where this one cannot be made so."""
+    """Arguments of the call, one of them invalid; None if no invalid value is known for it."""
     args, names = list(call.args), names_of(name)
     if name == "gnnlab":  # a table that is too small is reported first, and the batch is repeated
         call.args[-2] = args[-2] = torch.zeros(1 << 12, dtype=torch.int64)
@@ -213,7 +213,7 @@ def _other(r: random.Random, value: Tensor, tensors: list[Tensor]) -> Tensor:
 
 
 def wild(r: random.Random, call: Call) -> list[Any]:
-    """Some arguments replaced by others of their type, whatever that means."""
+    """Arguments of the call, some replaced by other values of their type, valid or not."""
     args = list(call.args)
     for _ in range(r.randint(1, 3)):
         at = r.randrange(len(args))

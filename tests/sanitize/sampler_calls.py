@@ -1,4 +1,4 @@
-"""Valid calls of the samplers and of what they are made of."""
+"""Valid calls of the samplers and of their parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph_of(r: random.Random) -> tuple[Tensor, Tensor]:
 
 
 def pick_of(r: random.Random, graph: tuple[Tensor, Tensor], name: str) -> PickSpec:
-    """Weights with zeros among them, or walks."""
+    """The named pick; weighted picks get some zero weights."""
     if name.startswith("weighted"):
         weights = torch.tensor([float(r.randint(0, 4)) for _ in range(graph[1].numel())])
         return PickSpec.weighted(name, graph[0], weights)
@@ -37,7 +37,7 @@ def pick_of(r: random.Random, graph: tuple[Tensor, Tensor], name: str) -> PickSp
 
 
 def batch_of(r: random.Random, form: str) -> Call:
-    """A whole batch by the sampler ``form``, compared as work with the reference's."""
+    """A whole batch of the sampler ``form``; the work must equal the reference's."""
     graph = graph_of(r)
     n = graph[0].numel() - 1
     picks = [p for p in PICKS if form != "pgsampler" or p != "random_walk"]
@@ -74,13 +74,13 @@ def batch_of(r: random.Random, form: str) -> Call:
                 assert int(last) > args[-2].numel()
                 return
         if form == "fastsample":
-            assert bool((args[-2] == -1).all()), "the dense map is left with entries"
+            assert bool((args[-2] == -1).all()), "the dense map was not cleared"
         got = mini_batch(flat, seeds, pick, frontier, positions)
-        wanted = ref_sampler.sample(
+        expected = ref_sampler.sample(
             *graph, seeds, [n + 700 if f < 0 else min(f, 5000) for f in fanouts], pick=pick,
             frontier=frontier, key=key, batch=batch, with_positions=positions,
         )  # fmt: skip
-        assert same_work(wanted, got, frontier) is None
+        assert same_work(expected, got, frontier) is None
 
     return Call(args, check, {"pick": pick.name})
 
@@ -94,10 +94,10 @@ def sample_hop(r: random.Random) -> Call:
     key, hop, batch = r.randrange(1 << 63), r.randrange(1 << 16), r.randrange(TWO_32)
 
     def check(got: Sequence[Tensor]) -> None:
-        wanted = ref_sampler.sample_hop(
+        expected = ref_sampler.sample_hop(
             *graph, dst, fanout, pick=pick, key=key, hop=hop, batch=batch
         )
-        for one, other in zip(got, wanted, strict=True):
+        for one, other in zip(got, expected, strict=True):
             equal(one, other, other.dtype)
 
     return Call([*graph, dst, fanout, *pick.arguments(), key, hop, batch], check,

@@ -1,4 +1,4 @@
-"""Every CPU operator with random arguments: valid ones give the right result, others an error.
+"""Every CPU operator with random arguments: valid calls give the correct result, others an error.
 
 ``GNNBENCH_FUZZ_CALLS`` is the number of calls of each operator and ``GNNBENCH_FUZZ_SEED`` the first
 seed; ``make test-sanitize`` runs many, over a library that is built with sanitizers.
@@ -44,7 +44,7 @@ def test_every_operator_has_calls():
 
 
 def run(name: str, seed: int) -> str:
-    """One call and what came of it."""
+    """Make one call; return its kind, or ``none`` if there is no hostile form of it."""
     r = random.Random(f"{name} {seed}")
     operator = getattr(torch.ops.gnnbench, name)
     call: Call = CALLS[name](r)
@@ -71,7 +71,7 @@ def run(name: str, seed: int) -> str:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_random_calls(name, record_property):
+def test_random_calls_are_correct_or_refused(name, record_property):
     counts = dict.fromkeys(("valid", "hostile", "wild", "none"), 0)
     threads = random.Random(f"{name} {FIRST}").choice([1, 2])
     torch.set_num_threads(threads)
