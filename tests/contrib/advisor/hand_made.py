@@ -14,8 +14,8 @@ FACTS = Facts(
     ratio=0.0, union_missed=0.5,
 )  # fmt: skip
 CACHED = replace(FACTS, ratio=0.1)
-# 1000 rows take 1 ms to fetch, 0.5 ms as a union, and 0.15 ms to read and write on the
-# device; 1000 words 0.01 ms, sampling 1 ms, a training step 2 ms.
+# 1000 rows: 1 ms to fetch, 0.5 ms to fetch as a union, 0.15 ms to read and write on the device.
+# 1000 words: 0.01 ms. A batch: 1 ms to sample, 2 ms to train on.
 RATES = Rates(
     there=1e9 / 1.5, words=1e8, fetch=1e8, fetch_union=2e8, order=1e7, step=500.0,
     sample={"hop-by-hop": 2.5e6, "fused-map": 5e6, "fastsample": 4e6},

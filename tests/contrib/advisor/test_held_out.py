@@ -60,7 +60,8 @@ def choice(sampler, **more):
 
 def row(dataset, sampler, over, status="ok", features="host", ref="b", **more):
     """A choice that takes ``over`` times as long as the reference, whose sampler is ``ref``.
-    Absolute seconds differ by a factor of ten, as if the machine had been slower for one."""
+
+    Seconds of ``b`` are ten times larger, as on a slower machine: only ratios may count."""
     recipe = {"sampler": {"name": sampler}, "features": {"name": features, **more}}
     recipe["order"] = {"name": "as-drawn"}
     return {
@@ -103,14 +104,14 @@ OTHER = {
 @pytest.mark.parametrize("key", OTHER)
 def test_rows_of_another_setting_are_ignored(key):
     rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), key: OTHER[key]}]
-    (judged,) = judge(advice_for("g"), rows, LATER)
-    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
+    (result,) = judge(advice_for("g"), rows, LATER)
+    assert not result.ok and result.reason == "1 of 2 choices have no result"
 
 
 def test_doubtful_row_is_no_result():
     rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), "doubtful": "other programs ran"}]
-    (judged,) = judge(advice_for("g"), rows, LATER)
-    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
+    (result,) = judge(advice_for("g"), rows, LATER)
+    assert not result.ok and result.reason == "1 of 2 choices have no result"
 
 
 def test_one_failure_is_allowed_among_five_graphs_only():
@@ -123,17 +124,17 @@ def test_one_failure_is_allowed_among_five_graphs_only():
 
 @pytest.mark.parametrize("incomplete", [row("g", "b", None), row("g", "b", 1.0, "incorrect")])
 def test_missing_result_fails_a_graph(incomplete):
-    (judged,) = judge(advice_for("g"), [row("g", "a", 1.0), incomplete], LATER)
-    assert not judged.ok and judged.reason == "1 of 2 choices have no result"
-    assert "g: not judged: 1 of 2 choices" in lines([judged])[0]
+    (result,) = judge(advice_for("g"), [row("g", "a", 1.0), incomplete], LATER)
+    assert not result.ok and result.reason == "1 of 2 choices have no result"
+    assert "g: not judged: 1 of 2 choices" in lines([result])[0]
 
 
 def test_too_many_choices_fail_a_graph():
     many = advice_for("g")
     many["advice"]["g"]["ranking"] = [choice(f"s{n}") for n in range(25)]
     rows = [row("g", f"s{n}", 1.0) for n in range(25)]
-    (judged,) = judge(many, rows, LATER)
-    assert not judged.ok and judged.reason == "25 choices, more than 24"
+    (result,) = judge(many, rows, LATER)
+    assert not result.ok and result.reason == "25 choices, more than 24"
 
 
 def test_run_before_the_advice_is_refused():
@@ -151,8 +152,8 @@ def test_store_over_a_cache_is_another_choice():
         row("g", "a", 3.0, features="window", table={"name": "cache", "ratio": 0.1}),
         row("g", "a", 2.0, features="window", table={"name": "uva"}),
     ]
-    (judged,) = judge(advice, rows, LATER)
-    assert (judged.advised_over, judged.fastest_over) == (2.0, 2.0)
+    (result,) = judge(advice, rows, LATER)
+    assert (result.advised_over, result.fastest_over) == (2.0, 2.0)
 
 
 def test_existing_advice_is_not_overwritten(tmp_path):

@@ -48,11 +48,11 @@ def test_serial_epoch_is_the_sum_of_its_phases():
 
 def test_gpu_phases_on_the_same_resource_are_added():
     """Sampling and training use the multiprocessors for 3 ms, rows the link for 1 ms."""
-    how = Choice("fused-map", Store("uva"), "prefetch")
-    resolved = estimate(how, FACTS, RATES, "cuda")
+    choice = Choice("fused-map", Store("uva"), "prefetch")
+    resolved = estimate(choice, FACTS, RATES, "cuda")
     assert resolved.batch_s == pytest.approx(3 * MS) and resolved.first_s == pytest.approx(MS)
     assert resolved.epoch_s == pytest.approx((10 * 3 + 1) * MS)
-    slow = estimate(how, FACTS, replace(RATES, fetch=1e7), "cuda")  # 10 ms of rows
+    slow = estimate(choice, FACTS, replace(RATES, fetch=1e7), "cuda")  # 10 ms of rows
     assert slow.batch_s == pytest.approx(10 * MS) and slow.first_s == pytest.approx(3 * MS)
     # rows on the device use the multiprocessors as well
     on_device = estimate(Choice("fused-map", Store("gpu"), "prefetch"), FACTS, RATES, "cuda")
@@ -60,9 +60,9 @@ def test_gpu_phases_on_the_same_resource_are_added():
 
 
 def test_cpu_phases_share_the_cores():
-    how = Choice("fused-map", Store("host"), "prefetch")
-    assert estimate(how, FACTS, RATES, "cpu", 0, 4).batch_s == pytest.approx(4 * MS)
-    half = estimate(how, FACTS, RATES, "cpu", 2, 4)  # of 4 cores: half of the sum, the longest
+    choice = Choice("fused-map", Store("host"), "prefetch")
+    assert estimate(choice, FACTS, RATES, "cpu", 0, 4).batch_s == pytest.approx(4 * MS)
+    half = estimate(choice, FACTS, RATES, "cpu", 2, 4)  # of 4 cores: half of the sum, the longest
     assert half.batch_s == pytest.approx(2 * MS) and half.first_s == pytest.approx(2 * MS)
 
 

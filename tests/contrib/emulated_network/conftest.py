@@ -1,13 +1,13 @@
 import pytest
-from emulated import NAME, WHY
+from emulated import MISSING, NAME
 
 from gnnbench.contrib.emulated_network import network
 
 
 @pytest.fixture(autouse=True)
-def nothing_left():
-    """No test finds what another left, and none leaves anything."""
-    if WHY:
+def no_networks():
+    """Removes leftover networks before each test; asserts that the test leaves none."""
+    if MISSING:
         yield
         return
     network.remove(NAME)

@@ -1,4 +1,4 @@
-"""What tests of emulated machines share."""
+"""The network name and the root requirement of the tests of emulated networks."""
 
 import os
 
@@ -6,6 +6,6 @@ import pytest
 
 from gnnbench.contrib.emulated_network import network
 
-NAME = f"gnnbench-test{os.getpid()}"  # of a network that nobody else has
-WHY = network.missing()
-needs_root = pytest.mark.skipif(bool(WHY), reason=WHY)
+NAME = f"gnnbench-test{os.getpid()}"  # unique to this process
+MISSING = network.missing()
+needs_root = pytest.mark.skipif(bool(MISSING), reason=MISSING)

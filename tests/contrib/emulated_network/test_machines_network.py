@@ -140,23 +140,23 @@ def test_failing_command_ends_all_machines(capfd):
         "-c",
         "echo {rank} of {machines} at {address}; [ {rank} = 0 ] || exit 3; sleep 1000",
     ]
-    done = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "run", "--name", NAME, "--machines", "3", "--", *words],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 3
-    assert "0 of 3 at 10.99.0.1" in done.stdout
-    assert done.stderr.startswith("gnnbench: machine ")
-    assert done.stderr.endswith(" ended with exit status 3; all others were ended\n")
+    assert result.returncode == 3
+    assert "0 of 3 at 10.99.0.1" in result.stdout
+    assert result.stderr.startswith("gnnbench: machine ")
+    assert result.stderr.endswith(" ended with exit status 3; all others were ended\n")
     assert time.monotonic() - started < 60 and is_removed()
 
 
 def test_networks_need_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(network.shutil, "which", lambda tool: f"/sbin/{tool}")
-    for what in (lambda: network.make(Network(2, 1.0, name=NAME)), lambda: network.remove(NAME)):
+    for call in (lambda: network.make(Network(2, 1.0, name=NAME)), lambda: network.remove(NAME)):
         with pytest.raises(MissingError, match="made by root alone; run the command as root"):
-            what()
+            call()
     monkeypatch.setattr(network.shutil, "which", lambda tool: None)
     assert network.missing() == "there is no command 'ip'; install iproute2"
 

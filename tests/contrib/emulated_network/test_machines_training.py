@@ -40,11 +40,11 @@ def store(tmp_path_factory, monkeypatch):
 def test_torchrun_trains_on_two_machines():
     start = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "{machines}"]
     start += ["--node-rank", "{rank}", "--master-addr", "{first}", "--master-port", "29500"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*RUN, "--", *start, *TRAIN], capture_output=True, text=True, timeout=120
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
+    assert result.returncode == 0, result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
     vanilla, hybrid = (line for line in lines if line and line[0] == "random,")
     assert vanilla[1:3] == ["vanilla", "4"] and hybrid[1:3] == ["hybrid", "2"]
     assert vanilla[5:] == hybrid[5:] and float(vanilla[4]) == float(hybrid[4])
@@ -77,11 +77,11 @@ def test_killed_rank_ends_all_and_leaves_no_namespace():
 @pytest.mark.skipif(bool(dgl_missing()), reason="DGL is not installed")
 def test_comparison_of_all_systems_has_equal_losses_and_link_bytes(tmp_path):
     out = tmp_path / "run"
-    what = Comparison(
+    comparison = Comparison(
         dataset="ogbn_arxiv~twin@0.01", machines=(2,), rates=(1.0,), lives=1, fanouts=(3, 2),
         batch_size=128, hidden=8, max_steps=2, warm_steps=1, hops=(), name=NAME,
     )  # fmt: skip
-    compare(what, out, say=lambda text: None)
+    compare(comparison, out, say=lambda text: None)
     assert network.namespaces(NAME) == []
     (setting,) = multi_machine.settings(read_machines(out).machines)
     assert {r["system"] for r in setting.rows} == set(multi_machine.SYSTEMS)
@@ -98,7 +98,7 @@ def test_comparison_of_all_systems_has_equal_losses_and_link_bytes(tmp_path):
     edges = next(row for row in record["work"] if row["of"] == "edges")
     assert edges["gnnbench"]["value"] > 0 and edges["distdgl"]["value"] > 0
     with pytest.raises(UsageError, match="holds a run already"):
-        compare(what, out, say=lambda text: None)
+        compare(comparison, out, say=lambda text: None)
 
 
 @pytest.mark.parametrize(

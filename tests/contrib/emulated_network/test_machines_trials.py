@@ -44,19 +44,19 @@ def fake_trials(monkeypatch):
     monkeypatch.setattr(network, "need", lambda: None)
     run, wrong = [], set()
 
-    def live(turn, folder):
-        run.append(turn.key)
-        common = comparing.replace(life._common(turn), others_cores=0.0)
-        epochs = enumerate(turn.plan.epochs)
+    def live(trial, folder):
+        run.append(trial.key)
+        common = comparing.replace(life._common(trial), others_cores=0.0)
+        epochs = enumerate(trial.plan.epochs)
         timed = [
             {**REPORTED, "place": p, "system": s, "epoch": n, "rank": 0} for p, (s, n) in epochs
         ]
-        if turn.key in wrong:
+        if trial.key in wrong:
             reason = "machine 2 ended by SIGKILL"
             failed = comparing.replace(common, status="crash", reason=reason)
             return [comparing.replace(failed, system=s) for s in comparing.SYSTEMS], []
         rows = rows_of(comparing.replace(common, status="ok"), timed)
-        return rows, [{**turn.setting, **row} for row in timed]
+        return rows, [{**trial.setting, **row} for row in timed]
 
     monkeypatch.setattr(comparing, "live", live)
     return run, wrong
@@ -74,13 +74,13 @@ def table(out):
 def test_failed_trial_is_rows_and_runs_again(fake_trials, tmp_path):
     run, wrong = fake_trials
     compare(COMPARISON, tmp_path / "complete", quiet)
-    every, complete = run.copy(), table(tmp_path / "complete")
-    assert len(every) == len(set(every)) == 6  # two trials at two rates; rounds of one and two hops
+    keys, complete = run.copy(), table(tmp_path / "complete")
+    assert len(keys) == len(set(keys)) == 6  # two trials at two rates; rounds of one and two hops
     out = tmp_path / "run"
-    wrong |= {every[1], every[5]}
+    wrong |= {keys[1], keys[5]}
     run.clear()
     compare(COMPARISON, out, quiet)
-    assert run == every and failed_lives(out) == 2
+    assert run == keys and failed_lives(out) == 2
     failed = [row for row in table(out) if row["status"] != "ok"]
     assert [row["system"] for row in failed] == 2 * ["vanilla", "hybrid", "hybrid-fused"]
     assert all(row["reason"] and not row["wall_s"] for row in failed)
@@ -92,7 +92,7 @@ def test_failed_trial_is_rows_and_runs_again(fake_trials, tmp_path):
     wrong.clear()
     run.clear()
     compare(COMPARISON, out, quiet, resume=True)
-    assert run == [every[1], every[5]]
+    assert run == [keys[1], keys[5]]
     assert table(out) == complete and failed_lives(out) == 0
     lines = (out / "samples.jsonl").read_text().splitlines()
     assert len(lines) == len(complete)
@@ -177,18 +177,18 @@ kill -STOP $pids
 
 
 @needs_root
-@pytest.mark.parametrize("how", ["idle", "stopped"])
-def test_hanging_processes_are_killed(monkeypatch, how):
+@pytest.mark.parametrize("kind", ["idle", "stopped"])
+def test_hanging_processes_are_killed(monkeypatch, kind):
     monkeypatch.setattr(process_activity, "SILENCE_S", 1.5)
     monkeypatch.setattr(start, "LOOK_S", 0.3)
     busy = [sys.executable, "-c", "[0 for _ in iter(int, 1)]"]
-    commands = [["sleep", "1000"]] * 2 if how == "idle" else [busy, busy]
+    commands = [["sleep", "1000"]] * 2 if kind == "idle" else [busy, busy]
     with network.made(Network(2, 1.0, name=NAME)) as emulated:
         ender = None
-        if how == "stopped":
+        if kind == "stopped":
             ender = subprocess.Popen(["sh", "-c", STOP_WHEN_STARTED, "sh", emulated.namespaces[1]])
         began = time.monotonic()
-        match = "on no machine anything" if how == "idle" else "a process of machine 2 was stopped"
+        match = "on no machine anything" if kind == "idle" else "a process of machine 2 was stopped"
         try:
             with pytest.raises(LifeFailedError, match=match) as raised:
                 start.run(emulated, commands, [None, None], watched=True, limit=120)
@@ -221,12 +221,12 @@ def test_trial_with_a_killed_rank_is_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "data"))
     original = life.start.run
 
-    def kills(emulated, commands, logs, **how):
-        if how.get("watched"):
+    def kills(emulated, commands, logs, **options):
+        if options.get("watched"):
             namespace = emulated.namespaces[1]
             until = f"until ip netns pids {namespace} | grep -q .; do sleep 0.1; done; sleep 0.5"
             subprocess.Popen(["sh", "-c", f"{until}; kill -9 $(ip netns pids {namespace})"])
-        original(emulated, commands, logs, **how)
+        original(emulated, commands, logs, **options)
 
     monkeypatch.setattr(life.start, "run", kills)
     few = comparing.replace(COMPARISON, rates=(1.0,), lives=1, hops=(), name=NAME, method="random")
