@@ -1,4 +1,4 @@
-"""One fixed batch of two blocks, and the frameworks that are here."""
+"""A fixed batch of two blocks, and the available frameworks."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def block(indptr, indices, src, num_dst, weights=None):
     )
 
 
-# Destination 1 of the outer block has no neighbour; an edge is doubled in the inner one.
+# Destination 1 of the outer block has no neighbour; the inner block has a parallel edge.
 OUTER = block([0, 2, 2], [2, 3], [10, 11, 12, 13], 2)
 INNER = block([0, 1, 4, 4, 5], [4, 0, 5, 5, 3], [10, 11, 12, 13, 14, 15], 4)
 BATCH = MiniBatch(torch.tensor([10, 11]), [INNER, OUTER], 7)

@@ -25,8 +25,8 @@ SPECS = {
     "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
     "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
 }  # fmt: skip
-ON_GPUS = ("memory-aware", "tuned")  # GPU only
-NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *ON_GPUS)
+GPU_ONLY = ("memory-aware", "tuned")
+NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *GPU_ONLY)
 SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
 PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
 
@@ -42,11 +42,11 @@ def test_listing_aggregations_imports_no_framework():
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
-def test_plain_form_and_devices(name):
+def test_plain_form_has_the_settings(name):
     spec = SPECS[name]()
     assert spec.plain() == {"name": name, **SETTINGS.get(name, {})}
     assert spec.kind == "aggregate"
-    assert spec.devices == (("cuda",) if name in ON_GPUS else ("cpu", "cuda"))
+    assert spec.devices == (("cuda",) if name in GPU_ONLY else ("cpu", "cuda"))
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -57,7 +57,7 @@ def test_available_aggregations_can_be_built(name):
     assert spec.build().name == ("native" if name in NATIVE else name)
 
 
-@pytest.mark.parametrize("name", ON_GPUS)
+@pytest.mark.parametrize("name", GPU_ONLY)
 def test_gpu_aggregations_do_not_run_on_a_cpu(name):
     with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
         SPECS[name]().resolved("cpu")

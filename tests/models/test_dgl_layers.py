@@ -1,4 +1,4 @@
-"""Batches in DGL's form: ours converted, DGL's own as they are."""
+"""Batches as blocks of DGL: native ones are converted, DGL's are used unchanged."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ def framework():
     return framework_of("dgl")
 
 
-def test_our_blocks_in_dgls_form(framework):
+def test_native_blocks_are_converted(framework):
     inner, outer = framework.blocks(BATCH)
     src, dst = inner.edges()
     assert list(zip(src.tolist(), dst.tolist(), strict=True)) == [
@@ -25,20 +25,20 @@ def test_our_blocks_in_dgls_form(framework):
     assert (outer.num_src_nodes(), outer.num_dst_nodes(), outer.num_edges()) == (4, 2, 2)
 
 
-def test_and_back(framework):
-    (theirs, _) = framework.blocks(BATCH)
-    offsets, sources, _ = theirs.adj_tensors("csc")
+def test_converted_block_has_the_csc_of_the_native_one(framework):
+    (inner, _) = framework.blocks(BATCH)
+    offsets, sources, _ = inner.adj_tensors("csc")
     assert offsets.tolist() == INNER.indptr.tolist()
     assert sources.tolist() == INNER.indices.tolist()
 
 
-def test_a_batch_that_dgl_drew_is_taken_as_it_is(framework):
-    """Its blocks in our form are not even looked at."""
-    drawn = SimpleNamespace(dgl_blocks=framework.blocks(BATCH))
-    assert all(a is b for a, b in zip(framework.blocks(drawn), drawn.dgl_blocks, strict=True))
+def test_batch_of_dgl_is_not_converted(framework):
+    """The batch has no native blocks."""
+    foreign = SimpleNamespace(dgl_blocks=framework.blocks(BATCH))
+    assert all(a is b for a, b in zip(framework.blocks(foreign), foreign.dgl_blocks, strict=True))
 
 
-def test_a_kind_that_dgl_has_not(framework):
+def test_layer_that_dgl_lacks_is_refused(framework):
     kind = LayerKind("sums", "sum", own_weights=False)
     (weights,) = make_weights([4, 3], kind, 0)
     with pytest.raises(UnsupportedError, match="no 'sums'; they have: gcn, graphsage"):

@@ -43,7 +43,7 @@ def test_error_factor_is_the_smaller_of_two_bounds():
 
 
 @pytest.mark.parametrize(
-    ("x", "doubt"),
+    ("x", "uncertain"),
     [
         ([1.0, 1.0, 1.0, 1.0, 1.0], [False] * 5),
         ([0.0, 0.0, 0.0, 0.0, 0.0], [False] * 5),  # exact 0
@@ -52,14 +52,15 @@ def test_error_factor_is_the_smaller_of_two_bounds():
         ([1.0, 1.0, 1.0, 1.0, 1e-3 - 1], [False] * 5),
     ],
 )
-def test_uncertain_nodes_and_seeds(x, doubt):
+def test_uncertain_nodes_and_seeds(x, uncertain):
     """GCN of width 1: the mean of a node and its neighbour; signs of single values are exact."""
     nodes, seeds = in_doubt(
         "gcn", [matrix([1.0]), matrix([1.0])], BATCH, torch.tensor(x).unsqueeze(1)
     )
-    assert nodes.tolist() == doubt
+    assert nodes.tolist() == uncertain
     # Seeds 0 and 1 also depend on 3 and 4.
-    assert seeds.tolist() == [doubt[0] or doubt[3], doubt[1] or doubt[4], doubt[2]]
+    of_seeds = [uncertain[0] or uncertain[3], uncertain[1] or uncertain[4], uncertain[2]]
+    assert seeds.tolist() == of_seeds
 
 
 def test_errors_of_a_layer_propagate_to_the_next():

@@ -1,4 +1,4 @@
-"""Batches in PyG's form: ours converted, PyG's own as they are."""
+"""Batches as blocks of PyG: native ones are converted, PyG's are used unchanged."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ def framework():
     return framework_of("pyg")
 
 
-def test_our_blocks_in_pygs_form(framework):
+def test_native_blocks_are_converted(framework):
     inner, outer = framework.blocks(BATCH)
     assert inner.edge_index.tolist() == [[4, 0, 5, 5, 3], [0, 1, 1, 1, 3]]
     assert inner.edge_index.dtype == torch.int64
@@ -22,14 +22,14 @@ def test_our_blocks_in_pygs_form(framework):
     assert (outer.num_src, outer.num_dst) == (4, 2)
 
 
-def test_and_back(framework):
-    (theirs, _) = framework.blocks(BATCH)
-    offsets = [0, *theirs.degree.int().cumsum(0).tolist()]
+def test_converted_block_has_the_csc_of_the_native_one(framework):
+    (inner, _) = framework.blocks(BATCH)
+    offsets = [0, *inner.degree.int().cumsum(0).tolist()]
     assert offsets == INNER.indptr.tolist()
-    assert theirs.edge_index[0].tolist() == INNER.indices.tolist()
+    assert inner.edge_index[0].tolist() == INNER.indices.tolist()
 
 
-def test_a_batch_that_pyg_gave_is_taken_as_it_is(framework):
-    """Its blocks in our form are not even looked at."""
-    given = SimpleNamespace(pyg_blocks=framework.blocks(BATCH))
-    assert all(a is b for a, b in zip(framework.blocks(given), given.pyg_blocks, strict=True))
+def test_batch_of_pyg_is_not_converted(framework):
+    """The batch has no native blocks."""
+    foreign = SimpleNamespace(pyg_blocks=framework.blocks(BATCH))
+    assert all(a is b for a, b in zip(framework.blocks(foreign), foreign.pyg_blocks, strict=True))
