@@ -4,8 +4,7 @@ The function has the arguments of ``gnnbench.kernels.sampler.hop_by_hop`` and re
 ``MiniBatch``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
-from ops_graphs import INDICES, INDPTR, csc, graphs, same
+from ops_graphs import FRONTIERS, INDICES, INDPTR, csc, graphs, same
+from ops_threads import threads
 from torch import Tensor
 
 from gnnbench.core.errors import DataError, UsageError
@@ -26,16 +26,6 @@ from gnnbench.validation.same_work import same_work
 
 SampleFunction = Callable[..., MiniBatch]
 KEY = rng.key(0, 0, "sample")
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def pick_of(name: str, graph: tuple[Tensor, Tensor]) -> PickSpec:
@@ -58,10 +48,10 @@ def options(graph: tuple[Tensor, Tensor], pick: str = "floyd", **changed: Any) -
     }
 
 
-def check_same_work(batch: MiniBatch, right: MiniBatch, frontier: str) -> None:
+def check_same_work(batch: MiniBatch, expected: MiniBatch, frontier: str) -> None:
     """Both batches have the same edges, in tensors of the same dtypes."""
-    assert same_work(right, batch, frontier) is None
-    for ours, theirs in zip(batch.blocks, right.blocks, strict=True):
+    assert same_work(expected, batch, frontier) is None
+    for ours, theirs in zip(batch.blocks, expected.blocks, strict=True):
         for name in ("indptr", "indices", "src_nodes", "positions", "weights"):
             one, other = getattr(ours, name), getattr(theirs, name)
             assert (one is None) == (other is None), name
@@ -82,19 +72,13 @@ def check_same(
     return batch
 
 
-def check_by_hand(
-    sample_batch: SampleFunction,
-    pick: str,
-    few: Sequence[int] = (3, 6),
-    many: Sequence[int] = (9, 9, 9),
+def check_cumulative_by_hand(
+    sample_batch: SampleFunction, pick: str, fanouts: Sequence[int] = (3, 6)
 ) -> None:
     """With one thread, neighbours keep stored order and local ids follow the first occurrence."""
     graph = INDPTR, INDICES
     with threads(1):
-        batch = sample_batch(*graph, torch.tensor([2, 0]), few, **options(graph, pick))
-        joined = sample_batch(
-            *graph, torch.tensor([5]), many, **options(graph, pick, frontier="new")
-        )
+        batch = sample_batch(*graph, torch.tensor([2, 0]), fanouts, **options(graph, pick))
     inner, outer = batch.blocks
     # seeds 2 <- 2 4 4 and 0 <- 1 2 3
     assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
@@ -107,9 +91,27 @@ def check_by_hand(
     assert inner.src_nodes.tolist() == [2, 0, 4, 1, 3, 5]
     assert inner.indptr.tolist() == [0, 3, 6, 12, 13, 13]
     assert inner.indices.tolist() == [0, 2, 2, 3, 0, 4, 1, 3, 0, 4, 2, 5, 1]
+    assert inner.positions is not None
+    assert inner.positions.tolist() == [4, 5, 6, 0, 1, 2, 7, 8, 9, 10, 11, 12, 3]
     assert batch.sampled_edges == 19
+    assert batch.input_nodes.tolist() == [2, 0, 4, 1, 3, 5]
+
+
+def check_by_hand(
+    sample_batch: SampleFunction,
+    pick: str,
+    few: Sequence[int] = (3, 6),
+    many: Sequence[int] = (9, 9, 9),
+) -> None:
+    """As above, and with frontier ``new``, whose blocks are prefixes of one CSC."""
+    check_cumulative_by_hand(sample_batch, pick, few)
+    graph = INDPTR, INDICES
+    with threads(1):
+        batch = sample_batch(
+            *graph, torch.tensor([5]), many, **options(graph, pick, frontier="new")
+        )
     # 5 <- 0; then 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated
-    third, second, first = joined.blocks
+    third, second, first = batch.blocks
     assert third.src_nodes.tolist() == [5, 0, 1, 2, 3, 4]
     assert third.indptr.tolist() == [0, 1, 4, 5, 8, 8]
     assert third.indices.tolist() == [1, 2, 3, 4, 1, 3, 5, 5]
@@ -117,11 +119,18 @@ def check_by_hand(
     assert third.positions.tolist() == [13, 0, 1, 2, 3, 4, 5, 6]
     assert (first.num_dst, second.num_dst, third.num_dst) == (1, 2, 5)
     assert second.src_nodes.tolist() == [5, 0, 1, 2, 3]
+    assert second.indptr.tolist() == [0, 1, 4]
     assert second.indices.tolist() == [1, 2, 3, 4]
-    assert joined.sampled_edges == 8
+    assert (first.src_nodes.tolist(), first.indptr.tolist()) == ([5, 0], [0, 1])
+    assert batch.sampled_edges == 8
 
 
-def check_random_graph(sample_batch: SampleFunction, pick: str, data: st.DataObject) -> None:
+def check_random_graph(
+    sample_batch: SampleFunction,
+    pick: str,
+    data: st.DataObject,
+    frontiers: Sequence[str] = FRONTIERS,
+) -> None:
     """A hypothesis example: any graph, seeds, fanouts, frontier, id dtype and number of threads."""
     graph = data.draw(graphs())
     n = len(graph[0]) - 1
@@ -133,7 +142,7 @@ def check_random_graph(sample_batch: SampleFunction, pick: str, data: st.DataObj
     how = options(
         graph,
         pick,
-        frontier=data.draw(st.sampled_from(["cumulative", "new"])),
+        frontier=data.draw(st.sampled_from(frontiers)),
         key=data.draw(st.integers(0, 2**63 - 1)),
         batch=data.draw(st.integers(0, 2**32 - 1)),
     )
@@ -145,17 +154,17 @@ def check_random_graph(sample_batch: SampleFunction, pick: str, data: st.DataObj
 def check_threads(
     sample_batch: SampleFunction, pick: str, frontier: str, dtype: torch.dtype
 ) -> None:
-    """Many chunks of rows and of claims, one to four threads, several batches in a row."""
+    """Many chunks of rows and of insertions, one to four threads, and consecutive batches."""
     degrees = (torch.arange(6000) * 7919 % 41).tolist()
     graph = csc(degrees, dtype, 1)
     order = rng.permutation(6000, KEY)
     for batch in range(2):
         how = options(graph, pick, frontier=frontier, batch=batch)
         args = (*graph, order[batch * 400 : (batch + 1) * 400], [8, 4])
-        right = sampler.hop_by_hop(*args, **how)
+        expected = sampler.hop_by_hop(*args, **how)
         for n in (1, 2, 3, 4):
             with threads(n):
-                check_same_work(sample_batch(*args, **how), right, frontier)
+                check_same_work(sample_batch(*args, **how), expected, frontier)
 
 
 def check_one_thread(sample_batch: SampleFunction) -> None:
@@ -172,7 +181,7 @@ def check_one_thread(sample_batch: SampleFunction) -> None:
             )
 
 
-def check_contest(sample_batch: SampleFunction, dtype: torch.dtype = torch.int32) -> None:
+def check_contention(sample_batch: SampleFunction, dtype: torch.dtype = torch.int32) -> None:
     """Threads insert the same nodes at the same time: every row has the same neighbours."""
     rows, width = 1024, 700
     graph = (
@@ -204,7 +213,7 @@ def real_graph(folder: Path) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """The directed ogbn_arxiv graph, and its training nodes in random order."""
     path = folder / "ogbn_arxiv.npz"
     if not path.is_file():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"{path} does not exist")
     with np.load(path) as z:
         indptr, indices, train = (
             torch.from_numpy(z[k]) for k in ("indptr", "indices", "train_idx")
@@ -280,5 +289,5 @@ def check_bad(
             sample_batch(*args, **how)
         assert ".cpp" not in str(caught.value)
         assert "\n" not in str(caught.value)
-        right = INDPTR, INDICES
-        check_same(sample_batch, right, torch.arange(6), [2, 2], **options(right))
+        expected = INDPTR, INDICES
+        check_same(sample_batch, expected, torch.arange(6), [2, 2], **options(expected))

@@ -26,32 +26,32 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
     functions of ``LAUNCHERS.cpp``. Skips the test where they cannot be compiled."""
     headers = cuda_headers()
     if headers is None or shutil.which("g++") is None:
-        pytest.skip("g++ or the CUDA toolkit's headers are not here; install them")
-    here = NATIVE / "tests/cuda_on_host"
+        pytest.skip("g++ or the CUDA toolkit's headers are missing; install them")
+    host = NATIVE / "tests/cuda_on_host"
     flags = ["-std=c++20", "-O1", "-fPIC", "-w", "-isystem", headers,
              f"-I{NATIVE}/include", f"-I{NATIVE}"]  # fmt: skip
 
     def precompile(header: Path) -> None:
-        build = ["g++", *flags, "-x", "c++-header", here / "device.h", "-o", header]
+        build = ["g++", *flags, "-x", "c++-header", host / "device.h", "-o", header]
         subprocess.run(build, check=True)
 
     def make(library: Path) -> None:
-        spec = importlib.util.spec_from_file_location("translate", here / "translate.py")
+        spec = importlib.util.spec_from_file_location("translate", host / "translate.py")
         assert spec is not None and spec.loader is not None
         translate = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(translate)
-        header = compiled("device.h", "g++", flags, [here / "device.h"], precompile)
+        header = compiled("device.h", "g++", flags, [host / "device.h"], precompile)
         with tempfile.TemporaryDirectory() as folder:
             sources = translate.translate_folder(NATIVE, Path(folder), part, names)
             # g++ prefers the precompiled header to the header in the same directory.
             next_to = Path(folder) / "tests/cuda_on_host"
             next_to.mkdir(parents=True)
-            shutil.copy(here / "device.h", next_to)
+            shutil.copy(host / "device.h", next_to)
             shutil.copy(header, next_to / "device.h.gch")
-            build = ["g++", f"-I{folder}", *flags, "-shared", *sources, here / f"{launchers}.cpp"]
+            build = ["g++", f"-I{folder}", *flags, "-shared", *sources, host / f"{launchers}.cpp"]
             subprocess.run([*build, "-o", library], check=True)
 
     name = f"{part}_{names.strip('*')}"
-    inputs = [*(NATIVE / "cuda" / part).glob(f"{names}.cu*"), here / f"{launchers}.cpp"]
-    inputs += [here / "device.h", here / "translate.py"]
+    inputs = [*(NATIVE / "cuda" / part).glob(f"{names}.cu*"), host / f"{launchers}.cpp"]
+    inputs += [host / "device.h", host / "translate.py"]
     return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-shared"], inputs, make)))

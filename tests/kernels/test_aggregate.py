@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from ops_blocks import assert_sums, block_of, random_block
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import Block
@@ -60,7 +61,7 @@ def compare(block: Block, dim: int, dtype: torch.dtype, mode: str, weighted: boo
     out.backward(grad)
     assert out.dtype == dtype and ours.grad is not None and ours.grad.dtype == dtype
     most = int(block.indptr.diff().max()) if block.num_dst else 0
-    # terms, own row, weight, the weights' sum, division and product
+    # Roundings: terms, own row, weight, sum of weights, division and product.
     assert_sums(out, matrix @ x.double(), matrix @ x.double().abs(), 2 * most + 8)
     uses = int(torch.bincount(block.indices, minlength=1).max()) if block.num_edges else 0
     exact, sizes = matrix.t() @ grad.double(), matrix.t() @ grad.double().abs()
@@ -78,7 +79,7 @@ def compare(block: Block, dim: int, dtype: torch.dtype, mode: str, weighted: boo
     weighted=st.booleans(),
     seed=st.integers(0, 2**31),
 )
-def test_equals_the_reference(
+def test_random_blocks_equal_the_reference(
     mode: str, num_dst: int, more: int, edges: int, dim: int, dtype: torch.dtype, weighted: bool,
     seed: int,
 ) -> None:  # fmt: skip
@@ -104,7 +105,9 @@ def test_every_width_equals_the_reference(dim: int, dtype: torch.dtype) -> None:
         for t, dtype in enumerate(DTYPES)
     ],
 )
-def test_one_long_row_among_empty_rows(mode: str, dim: int, dtype: torch.dtype) -> None:
+def test_long_row_among_empty_rows_equals_the_reference(
+    mode: str, dim: int, dtype: torch.dtype
+) -> None:
     """Destination 1 has edges 0 to 19,999, most of them from source 2."""
     torch.manual_seed(dim)
     sources = torch.randint(0, 50, (20_000,))
@@ -116,7 +119,7 @@ def test_one_long_row_among_empty_rows(mode: str, dim: int, dtype: torch.dtype) 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dim", [1, 5, 36])
-def test_gradcheck(mode: str, dim: int) -> None:
+def test_gradients_agree_with_finite_differences(mode: str, dim: int) -> None:
     block = random_block(7, 12, 25, 3)
     x = torch.randn(12, dim, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda t: ops.aggregate(block, t, mode), (x,))
@@ -124,7 +127,7 @@ def test_gradcheck(mode: str, dim: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dim", [1, 5, 36])
-def test_gradcheck_of_weights(mode: str, dim: int) -> None:
+def test_gradients_of_weights_agree_with_finite_differences(mode: str, dim: int) -> None:
     block = random_block(7, 12, 25, 3)
     x = torch.randn(12, dim, dtype=torch.float64, requires_grad=True)
     weights = torch.rand(25, dtype=torch.float64).add(0.5).requires_grad_()
@@ -132,7 +135,7 @@ def test_gradcheck_of_weights(mode: str, dim: int) -> None:
     assert torch.autograd.gradcheck(lambda w: ops.aggregate(block, x.detach(), mode, w), (weights,))
 
 
-# Of SMALL's edges 2 3 | | 2 0 0 with these weights, and of its gradients 1, 10 and 100:
+# Weights of SMALL's edges 2 3 | | 2 0 0; the gradients of its destinations are 1, 10 and 100.
 WEIGHTS = torch.tensor([2.0, 4.0, 1.0, 3.0, 1.0])
 WEIGHTED = {
     "sum": [2 * 3.0 + 4 * 4, 0, 3 + 4 * 1],
@@ -144,7 +147,7 @@ WEIGHTED_GRAD = {
     "mean": [400 / 5, 0, 2 / 6 + 100 / 5, 4 / 6],
     "gcn": [1 / 7 + 400 / 6, 10, 2 / 7 + 100 / 6 + 100 / 6, 4 / 7],
 }
-# d out_v / d w_uv: x_u; (x_u - out_v) by the sum of weights; that by the sum + 1
+# d out_v / d w_uv: x_u for sum; (x_u - out_v) / (sum of weights) for mean, (... + 1) for gcn
 OF_WEIGHTS = {
     "sum": [3, 4, 300, 100, 100],
     "mean": [(3 - 22 / 6) / 6, (4 - 22 / 6) / 6, *(100 * (x - 7 / 5) / 5 for x in (3, 1, 1))],
@@ -173,16 +176,14 @@ def test_results_are_identical_for_any_number_of_threads(
     x, grad = torch.randn(9000, dim), torch.randn(3000, dim)
     values = torch.rand(60_000) if weighted else None
     results = []
-    before = torch.get_num_threads()
-    for threads in (1, 2, 5):
-        torch.set_num_threads(threads)
+    for n in (1, 2, 5):
         block = random_block(3000, 9000, 60_000, 1)  # with a new transpose
         leaf = x.clone().requires_grad_()
         weights = None if values is None else values.clone().requires_grad_()
-        out = ops.aggregate(block, leaf, mode, weights)
-        out.backward(grad)
+        with threads(n):
+            out = ops.aggregate(block, leaf, mode, weights)
+            out.backward(grad)
         results.append([out.detach(), leaf.grad, *([] if weights is None else [weights.grad])])
-    torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(other, results[0], strict=True))
 
@@ -237,7 +238,7 @@ def test_gradient_may_be_non_contiguous() -> None:
         ),
     ],
 )
-def test_bad_arguments(block: Block, x: torch.Tensor, mode: str, message: str) -> None:
+def test_bad_arguments_are_refused(block: Block, x: torch.Tensor, mode: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ops.aggregate(block, x, mode)
 
@@ -246,7 +247,7 @@ def test_bad_arguments(block: Block, x: torch.Tensor, mode: str, message: str) -
 def test_narrow_floats_are_rounded_as_in_torch(dtype: torch.dtype) -> None:
     every = torch.arange(-(2**15), 2**15).short().view(dtype)
     one = block_of([[0]], 1)
-    for width in (2**16, 8):  # by whole vectors and by single values
+    for width in (2**16, 8):  # as whole vectors and as single values
         x = every.view(-1, width)
         got = torch.cat([ops.aggregate(one, row[None], "sum") for row in x[:4096]])
         torch.testing.assert_close(got, x[:4096], rtol=0, atol=0, equal_nan=True)

@@ -24,6 +24,6 @@ BLOCK = block_of([[1], [0]], 2)
         ),
     ],
 )
-def test_rows_on_the_host_are_refused(call, name):
+def test_host_tensors_are_refused(call, name):
     with pytest.raises(UsageError, match=f"the '{name}' aggregation runs on a GPU; move"):
         call()

@@ -1,10 +1,11 @@
-"""Operators on edges: by hand, against the reference, gradients, determinism, bad arguments."""
+"""Operators on edges: values by hand and reference, gradients, determinism, bad arguments."""
 
 import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
 from ops_blocks import assert_sums, block_of, random_block
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels import attention as ops
@@ -62,7 +63,7 @@ SHAPES = {
 
 
 def compare_heads(block, heads, width, dtype):
-    """Values and both gradients against the reference, within the bounds of the sums' lengths."""
+    """Compare values and both gradients with the reference, within error bounds of the sums."""
     num_dst, edges = block.num_dst, block.num_edges
     x = torch.randn(block.num_src, heads, width).to(dtype).requires_grad_()
     sums = torch.float64 if dtype == torch.float64 else torch.float32
@@ -86,8 +87,8 @@ def compare_heads(block, heads, width, dtype):
 
     got = (out, x.grad, weights.grad)
     terms = (edges + 2, edges + 2, width + 2)
-    for ours, right, sizes, n in zip(got, exact(lambda t: t), exact(torch.abs), terms, strict=True):
-        assert_sums(ours, right, sizes, n)
+    for ours, truth, sizes, n in zip(got, exact(lambda t: t), exact(torch.abs), terms, strict=True):
+        assert_sums(ours, truth, sizes, n)
 
 
 @settings(max_examples=40)
@@ -97,7 +98,7 @@ def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, se
     compare_heads(random_block(num_dst, num_dst + max(more, 1), edges, seed), heads, width, dtype)
 
 
-# Heads of whole registers, of half a register (paired and single), of other sizes; several passes.
+# Widths: whole registers, half a register (paired and single), other sizes, several passes.
 @pytest.mark.parametrize(("heads", "width"), [(1, 256), (3, 80), (8, 8), (22, 8), (7, 8), (4, 70)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_heads_of_every_width_equal_the_reference(heads, width, dtype):
@@ -118,16 +119,16 @@ def test_softmax_equals_the_reference(heads, num_dst, more, edges, scale, dtype,
     grad = torch.randn(block.num_edges, heads).to(dtype)
     out = ops.edge_softmax(block, scores)
     exact = scores.detach().double().requires_grad_()
-    right = reference.edge_softmax(block, exact)
+    truth = reference.edge_softmax(block, exact)
     # The rounding error of a score difference is half a unit of the difference; its exponential has
     # the same relative error. Exponentials below e^-100 are 0 or negligible.
     unit = torch.finfo(dtype).eps
     near = (edges + 110 + 4) * unit
-    assert ((out.double() - right).abs() <= near * right + 1e-37).all()
+    assert ((out.double() - truth).abs() <= near * truth + 1e-37).all()
     assert out.dtype == dtype and ((out >= 0) & (out <= 1 + near)).all()
     out.backward(grad)
     if edges and num_dst and heads:
-        right.backward(grad.double())
+        truth.backward(grad.double())
         largest = float(grad.abs().max())
         assert ((scores.grad.double() - exact.grad).abs() <= 4 * near * largest).all()
 
@@ -142,7 +143,7 @@ def test_softmax_of_large_scores_does_not_overflow():
 
 
 @pytest.mark.parametrize(("heads", "width"), [(1, 5), (3, 8), (2, 17)])
-def test_gradcheck(heads, width):
+def test_gradients_agree_with_finite_differences(heads, width):
     def random(*shape):
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
@@ -161,14 +162,12 @@ def test_results_are_identical_for_any_number_of_threads():
     x, grad = torch.randn(9000, 8, 8), torch.randn(3000, 8, 8)
     of_src, of_dst = torch.randn(9000, 8), torch.randn(3000, 8)
     actual = []
-    before = torch.get_num_threads()
-    for threads in (1, 2, 5):
-        torch.set_num_threads(threads)
+    for n in (1, 2, 5):
         leaves = [t.clone().requires_grad_() for t in (x, of_src, of_dst)]
-        out = ops.attend(random_block(3000, 9000, 60_000, 1), *leaves, 0.2)
-        out.backward(grad)
+        with threads(n):
+            out = ops.attend(random_block(3000, 9000, 60_000, 1), *leaves, 0.2)
+            out.backward(grad)
         actual.append([out.detach(), *(t.grad for t in leaves)])
-    torch.set_num_threads(before)
     for tensors in actual[1:]:
         assert all(torch.equal(a, b) for a, b in zip(tensors, actual[0], strict=True))
 
@@ -200,7 +199,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("message", CALLS)
-def test_bad_arguments(message):
+def test_bad_arguments_are_refused(message):
     with pytest.raises(UsageError, match=message):
         CALLS[message]()
 

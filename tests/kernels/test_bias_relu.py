@@ -5,6 +5,7 @@ import ctypes
 import pytest
 import torch
 from ops_on_host import on_host
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.bias_relu import bias_relu
@@ -13,12 +14,12 @@ SHAPES = [(0, 3), (1, 1), (3, 4), (5, 47), (700, 64), (1025, 7), (130, 200), (2,
 DTYPES = [torch.float32, torch.float64]
 
 
-def drawn(rows, dim, dtype, seed=0):
-    made = torch.Generator().manual_seed(seed)
-    return torch.randn(rows, dim, generator=made, dtype=dtype)
+def random_rows(rows, dim, dtype, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, dim, generator=generator, dtype=dtype)
 
 
-def expected(x, bias, grad):
+def torch_results(x, bias, grad):
     """Values and gradients by torch; the gradient of the bias is summed in float64."""
     x, bias = x.clone().requires_grad_(), bias.clone().requires_grad_()
     y = torch.relu(x + bias)
@@ -28,23 +29,23 @@ def expected(x, bias, grad):
 
 def close(actual, exact, rows):
     """Asserts that a sum of ``rows`` numbers of magnitude 1 is within its error bound."""
-    tiny = torch.finfo(actual.dtype).eps
-    assert bool(((actual.double() - exact).abs() <= 4 * tiny * max(rows, 1)).all())
+    eps = torch.finfo(actual.dtype).eps
+    assert bool(((actual.double() - exact).abs() <= 4 * eps * max(rows, 1)).all())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows,dim", SHAPES)
 def test_values_and_gradients_equal_torch(rows, dim, dtype):
-    x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
-    right, of_x, of_bias = expected(x, bias[0], grad)
+    x, bias, grad = (random_rows(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
+    values, of_x, of_bias = torch_results(x, bias[0], grad)
     # In place, as on the result of a matrix product.
-    leaf, own = x.clone().requires_grad_(), bias[0].clone().requires_grad_()
+    leaf, bias_leaf = x.clone().requires_grad_(), bias[0].clone().requires_grad_()
     before = leaf * 1
-    y = bias_relu(before, own)
-    assert y.data_ptr() == before.data_ptr() and torch.equal(y.detach(), right)
+    y = bias_relu(before, bias_leaf)
+    assert y.data_ptr() == before.data_ptr() and torch.equal(y.detach(), values)
     y.backward(grad)
     assert torch.equal(leaf.grad, of_x)
-    close(own.grad, of_bias, rows)
+    close(bias_leaf.grad, of_bias, rows)
 
 
 def test_row_by_hand():
@@ -57,16 +58,13 @@ def test_row_by_hand():
 
 
 def test_gradients_are_identical_for_any_number_of_threads():
-    x, grad = drawn(5000, 33, torch.float32), drawn(5000, 33, torch.float32, 1)
-    gradients, threads = [], torch.get_num_threads()
-    try:
-        for number in (1, 2):
-            torch.set_num_threads(number)
-            bias = torch.zeros(33, requires_grad=True)
+    x, grad = random_rows(5000, 33, torch.float32), random_rows(5000, 33, torch.float32, 1)
+    gradients = []
+    for n in (1, 2):
+        bias = torch.zeros(33, requires_grad=True)
+        with threads(n):
             bias_relu(x.clone(), bias).backward(grad)
-            gradients.append(bias.grad)
-    finally:
-        torch.set_num_threads(threads)
+        gradients.append(bias.grad)
     assert torch.equal(*gradients)
 
 
@@ -102,12 +100,12 @@ def address(t):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows,dim", [*SHAPES[1:], (9000, 8)])
 def test_cuda_kernels_equal_torch(kernels, rows, dim, dtype):
-    x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
-    right, of_x, of_bias = expected(x, bias[0], grad)
+    x, bias, grad = (random_rows(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
+    values, of_x, of_bias = torch_results(x, bias[0], grad)
     size = [ctypes.c_int64(n) for n in (rows, dim)]
     wide = ctypes.c_int(dtype == torch.float64)
     kernels.bias_relu_of(wide, address(bias), *size, address(x))
-    assert torch.equal(x, right)
+    assert torch.equal(x, values)
     x_grad, sums = torch.full_like(x, torch.nan), torch.full_like(bias[0], torch.nan)
     kernels.bias_relu_backward_of(
         wide, address(grad), address(x), *size, address(x_grad), address(sums)

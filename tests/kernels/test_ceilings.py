@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels import ceilings
@@ -19,15 +20,13 @@ def total(t):
 
 
 @pytest.fixture(params=[1, 2, 3])
-def threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+def count(request):
+    with threads(request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize("lines", [1, 2, 7, 1000, 40_000])
-def test_copy_equals_the_source(lines, threads):
+def test_copy_equals_the_source(lines, count):
     source = words(lines)
     target = torch.zeros_like(source)
     ceilings.copy(source, target)
@@ -36,23 +35,23 @@ def test_copy_equals_the_source(lines, threads):
 
 @pytest.mark.parametrize("lines", [1, 3, 64, 1001])
 @pytest.mark.parametrize("passes", [1, 2, 5])
-def test_every_pass_reads_every_word(lines, passes, threads):
-    w = words(lines)
-    assert int(ceilings.read(w, passes)) == total(w) * passes % MODULUS
+def test_every_pass_reads_every_word(lines, passes, count):
+    source = words(lines)
+    assert int(ceilings.read(source, passes)) == total(source) * passes % MODULUS
 
 
 @pytest.mark.parametrize("width", [1, 3, 16, 100, 257])
-def test_every_row_is_read(width, threads):
+def test_every_row_is_read(width, count):
     table = words(200)[: 3200 // width * width].view(-1, width)
     ids = torch.randint(0, table.shape[0], (5000,), generator=torch.Generator().manual_seed(1))
     assert int(ceilings.rows(table, ids)) == total(table[ids])
 
 
 @pytest.mark.parametrize("steps", [1, 2, 1000, 1 << 20])
-def test_every_multiply_add_is_executed(steps, threads):
+def test_every_multiply_add_is_executed(steps, count):
     """In every lane of every thread's registers."""
     done = int(ceilings.fma(torch.empty(0), steps))
-    lanes, rest = divmod(done, steps * threads)
+    lanes, rest = divmod(done, steps * count)
     assert rest == 0 and lanes in (12 * 4, 12 * 8, 12 * 16)
 
 
@@ -62,7 +61,7 @@ def test_longest_chain_is_exact():
 
 
 @pytest.mark.parametrize(
-    ("call", "words_"),
+    ("call", "message"),
     [
         (lambda: ceilings.copy(words(2), words(1)), "target must be as large as source"),
         (lambda: ceilings.copy(words(2), words(2)[:31]), "target must be whole lines of 64 bytes"),
@@ -76,6 +75,6 @@ def test_longest_chain_is_exact():
         (lambda: ceilings.fma(torch.empty(0), 2**23 + 1), "steps must be 1 to 8388608"),
     ],
 )
-def test_bad_arguments(call, words_):
-    with pytest.raises(UsageError, match=words_):
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises(UsageError, match=message):
         call()

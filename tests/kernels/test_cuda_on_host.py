@@ -24,7 +24,7 @@ from gnnbench.kernels.reference import aggregate as reference
 MODES = {"sum": 0, "mean": 1, "gcn": 2}
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
 SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
-SPREAD = (3, 0, 0)  # chunks of 32 rows and edges or more; of a backward, or of mode sum
+SPREAD = (3, 0, 0)  # chunks of 32 or more rows and edges; for backward passes and mode sum
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def kernels() -> Any:
     return loaded
 
 
-def plain(values: tuple[Any, ...]) -> list[Any]:
+def c_args(values: tuple[Any, ...]) -> list[Any]:
     """Arguments for ctypes: tensors as addresses, integers as 64 bits."""
     return [
         v if v is None or isinstance(v, ctypes.c_int)
@@ -43,19 +43,19 @@ def plain(values: tuple[Any, ...]) -> list[Any]:
     ]  # fmt: skip
 
 
-def number(v: int) -> ctypes.c_int:
+def c_int(v: int) -> ctypes.c_int:
     return ctypes.c_int(v)
 
 
 def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
     actual = [torch.full((n,), -7, dtype=torch.int32) for n in (num_src + 1, *[len(indices)] * 2)]
     kernels.transpose_of(
-        *plain((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *actual))
+        *c_args((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *actual))
     )
     return actual
 
 
-def stable(block: DrawnBlock) -> list[Tensor]:
+def stable_transpose(block: DrawnBlock) -> list[Tensor]:
     edge = torch.argsort(block.indices, stable=True)
     offsets = torch.zeros(block.num_src + 1, dtype=torch.int32)
     offsets[1:] = torch.bincount(block.indices, minlength=block.num_src).cumsum(0)
@@ -71,10 +71,10 @@ def row_sums(
     out = torch.full((num_rows, x.shape[1]), float("nan"), dtype=x.dtype)
     num_dst = 0 if block is None else block.numel() - 1
     kernels.row_sums_of(
-        *plain((
-            number(kernel[0]), number(DTYPES[x.dtype]), indptr, columns, num_rows, int(indptr[-1]),
-            x.shape[0], x.shape[1], x, out, number(MODES[mode]), weights, heads, block, edges,
-            totals, num_dst, number(kernel[1]), number(kernel[2]),
+        *c_args((
+            c_int(kernel[0]), c_int(DTYPES[x.dtype]), indptr, columns, num_rows, int(indptr[-1]),
+            x.shape[0], x.shape[1], x, out, c_int(MODES[mode]), weights, heads, block, edges,
+            totals, num_dst, c_int(kernel[1]), c_int(kernel[2]),
         ))
     )  # fmt: skip
     return out
@@ -86,8 +86,8 @@ def test_matrices_equal_the_reference(mode, weighted):
     block = drawn_block(30, 40, 5, seed=2, hub=60)
     weights = torch.rand(block.indices.numel()) + 0.1 if weighted else None
     nodes = torch.arange(40, dtype=torch.int32)
-    right = reference.matrix(Block(block.indptr, block.indices, nodes, 30), mode, weights)
-    assert torch.allclose(block.matrix(mode, weights), right, rtol=1e-12, atol=0)
+    expected = reference.matrix(Block(block.indptr, block.indices, nodes, 30), mode, weights)
+    assert torch.allclose(block.matrix(mode, weights), expected, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_matrices_equal_the_reference(mode, weighted):
      (20, 30, 600, 9000)],
 )  # fmt: skip
 def test_transpose_is_a_stable_sort(kernels, shape):
-    """Rows that a thread sorts, rows that fit into shared memory, and longer rows."""
+    """Rows sorted by one thread, rows that fit into shared memory, and longer rows."""
     block = drawn_block(*shape[:3], seed=1, hub=shape[3])
     indptr, indices = block.indptr, block.indices
-    exact = stable(block)
-    for seed in range(1 if indices.numel() > 2000 else 3):  # of the threads' order
+    exact = stable_transpose(block)
+    for seed in range(1 if indices.numel() > 2000 else 3):  # seeds of the order of threads
         kernels.seed(ctypes.c_uint64(seed))
         actual = transpose(kernels, indptr, indices, shape[1])
         for a, b in zip(actual, exact, strict=True):
@@ -127,7 +127,7 @@ def check_sums_of_rows(
 ) -> None:  # fmt: skip
     """Checks forward and backward of one aggregation."""
     indptr, indices = block.indptr, block.indices
-    back = stable(block)
+    back = stable_transpose(block)
     matrix = block.matrix(mode, weights)
     length = int(indptr.diff().max())
     if kernel != SPREAD or mode == "sum":
@@ -190,8 +190,7 @@ def test_sums_of_random_rows(
     check_sums_of_rows(kernels, kernel, block, x, grad, mode, weights)
 
 
-# Rows about as long as a chunk, with empty rows between them, and a row whose parts a whole block
-# adds up.
+# Rows about as long as a chunk, empty rows between them, and a row whose parts one block adds.
 LONG = [64, 65, 0, 63, 128, 129, 0, 0, 127, 1, 192, 2049, 0, 3200, 64, 66, 0]
 SHORT = [0, 1, 1, 0, 0, 0, 2, 1, 9, 0, 40]
 
@@ -242,9 +241,9 @@ def test_edges_outside_all_rows_are_ignored(kernels):
     columns = torch.zeros(2700, dtype=torch.int32)
     ones, out = torch.ones(1, 1), torch.full((5, 1), float("nan"))
     kernels.row_sums_of(
-        *plain((
-            number(SPREAD[0]), number(0), indptr, columns, 5, 2700, 1, 1, ones, out,
-            number(MODES["sum"]), None, 1, None, None, None, 0, number(0), number(0),
+        *c_args((
+            c_int(SPREAD[0]), c_int(0), indptr, columns, 5, 2700, 1, 1, ones, out,
+            c_int(MODES["sum"]), None, 1, None, None, None, 0, c_int(0), c_int(0),
         ))
     )  # fmt: skip
     assert out[:, 0].tolist() == [0, 190, 65, 64, 2171]
@@ -273,7 +272,7 @@ def test_sums_of_heads(kernels, kernel, heads, width):
     for num_dst, num_src, top, hub in SHAPES:
         block = drawn_block(num_dst, num_src, top, width, hub)
         indptr, indices = block.indptr, block.indices
-        back = stable(block)
+        back = stable_transpose(block)
         x = torch.randn(num_src, heads * width, generator=draws)
         grad = torch.randn(num_dst, heads * width, generator=draws)
         weights = torch.randn(indices.numel(), heads, generator=draws)
@@ -302,8 +301,8 @@ def test_products_at_edges(kernels, dtype, heads, width):
         sums = sum_dtype(dtype)
         out = torch.full((indices.numel(), heads), float("nan"), dtype=sums)
         kernels.edge_dots_of(
-            *plain((
-                number(DTYPES[dtype]), indptr, indices, rows, x, indices.numel(), num_src, num_dst,
+            *c_args((
+                c_int(DTYPES[dtype]), indptr, indices, rows, x, indices.numel(), num_src, num_dst,
                 heads, width, out,
             ))
         )  # fmt: skip
@@ -316,7 +315,7 @@ def test_products_at_edges(kernels, dtype, heads, width):
 def test_edge_operators(kernels, dtype, heads):
     """Sums of both ends, softmax over rows and its gradient, and a row of 400 edges."""
     draws = torch.Generator().manual_seed(heads)
-    kind = number(DTYPES[dtype])
+    kind = c_int(DTYPES[dtype])
     for num_dst, num_src, top, hub in SHAPES:
         block = drawn_block(num_dst, num_src, top, heads, hub)
         indptr, indices = block.indptr, block.indices
@@ -324,18 +323,18 @@ def test_edge_operators(kernels, dtype, heads):
         src, dst = (torch.randn(n, heads, generator=draws).to(dtype) for n in (num_src, num_dst))
         scores = torch.full((edges, heads), float("nan"), dtype=dtype)
         kernels.edge_add_of(
-            *plain((kind, indptr, indices, src, dst, edges, num_src, num_dst, heads, scores))
+            *c_args((kind, indptr, indices, src, dst, edges, num_src, num_dst, heads, scores))
         )
         assert torch.equal(scores, src[indices.long()] + dst[rows])
         soft = torch.full_like(scores, float("nan"))
-        kernels.edge_softmax_of(*plain((kind, indptr, scores, None, edges, num_dst, heads, soft)))
+        kernels.edge_softmax_of(*c_args((kind, indptr, scores, None, edges, num_dst, heads, soft)))
         exact = scores.double()
         for row in range(num_dst):
             exact[rows == row] = exact[rows == row].softmax(0)
         assert_within(soft, exact, exact, 500)
         grad = torch.randn(edges, heads, generator=draws).to(dtype)
         back = torch.full_like(scores, float("nan"))
-        kernels.edge_softmax_of(*plain((kind, indptr, soft, grad, edges, num_dst, heads, back)))
+        kernels.edge_softmax_of(*c_args((kind, indptr, soft, grad, edges, num_dst, heads, back)))
         s, g = soft.double(), grad.double()
         sums = torch.zeros(num_dst, heads, dtype=torch.float64).index_add_(0, rows, s * g)
         sizes = torch.zeros_like(sums).index_add_(0, rows, s * g.abs())
@@ -350,16 +349,16 @@ def test_sums_of_groups(kernels, dim, workers, group):
         indptr, indices = block.indptr, block.indices
         edges = indices.numel()
         starts, rows = (torch.full((edges + 1,), -7, dtype=torch.int32) for _ in range(2))
-        count = kernels.groups_of(*plain((indptr, num_dst, group, starts, rows)))
+        count = kernels.groups_of(*c_args((indptr, num_dst, group, starts, rows)))
         begun = [range(a, b, group) for a, b in itertools.pairwise(indptr)]
         assert starts[: count + 1].tolist() == [*(e for r in begun for e in r), edges]
         assert rows[:count].tolist() == [v for v, r in enumerate(begun) for _ in r]
         x = torch.randn(num_src, dim, generator=torch.Generator().manual_seed(dim))
         out = torch.full((num_dst, dim), float("nan"))
         kernels.sum_groups_of(
-            *plain((
-                number(0), starts, rows, count, indices, edges, x, num_src, dim, num_dst,
-                number(workers), out,
+            *c_args((
+                c_int(0), starts, rows, count, indices, edges, x, num_src, dim, num_dst,
+                c_int(workers), out,
             ))
         )  # fmt: skip
         matrix = block.matrix("sum", None)

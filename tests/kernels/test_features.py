@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels import features
@@ -40,8 +41,10 @@ def test_rows_are_identical_to_the_table(
         for d, dim in enumerate([1, 25, 128, 301])
     ],
 )
-def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int) -> None:
-    """Streaming stores write them; ``out`` has any alignment, and nothing else changes."""
+def test_results_larger_than_the_caches_are_written_by_streaming_stores(
+    dtype: torch.dtype, dim: int, skip: int
+) -> None:
+    """``out`` has any alignment; memory around it does not change."""
     rows, n = 5000, (17 << 20) // (dim * dtype.itemsize)
     table = torch.randint(-(2**7), 2**7, (rows, dim), dtype=torch.int8).to(dtype)
     ids = torch.randint(0, rows, (n,))
@@ -56,23 +59,19 @@ def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int)
         features.gather(table, ids, out)
 
 
-def test_nan_payloads_survive() -> None:
+def test_nan_payloads_are_kept() -> None:
     table = torch.tensor([0x7FC00001, 0x7F800123, -1, 0], dtype=torch.int32).view(torch.float32)
     out = features.gather(table, torch.tensor([2, 1, 0]))
     assert out.view(torch.int32).tolist() == [-1, 0x7F800123, 0x7FC00001]
 
 
 @given(st.integers(1, 3000), st.integers(0, 70), st.integers(0, 5000), st.integers(1, 4))
-def test_any_size_and_number_of_threads(rows: int, dim: int, n: int, threads: int) -> None:
+def test_rows_of_any_size_and_number_of_threads(rows: int, dim: int, n: int, count: int) -> None:
     generator = torch.Generator().manual_seed(rows)
     table = torch.randn(rows, dim, generator=generator)
     ids = torch.randint(0, rows, (n,), generator=generator)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threads(count):
         out = features.gather(table, ids)
-    finally:
-        torch.set_num_threads(before)
     assert torch.equal(out, table[ids])
 
 
@@ -83,7 +82,7 @@ def test_out_is_filled_and_returned() -> None:
     assert out.tolist() == [[9, 10, 11], [9, 10, 11]]
 
 
-def test_empty_inputs() -> None:
+def test_empty_inputs_give_empty_results() -> None:
     table = torch.zeros(3, 2)
     assert features.gather(table, torch.empty(0, dtype=torch.int64)).shape == (0, 2)
     assert features.gather(torch.zeros(0, 2), torch.empty(0, dtype=torch.int64)).shape == (0, 2)
@@ -106,7 +105,7 @@ def test_empty_inputs() -> None:
         (torch.zeros(3, 2), torch.tensor([0]), torch.zeros(2), "out must have 2 dimension"),
     ],
 )
-def test_bad_arguments(
+def test_bad_arguments_are_refused(
     table: torch.Tensor, ids: torch.Tensor, out: torch.Tensor | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
@@ -118,7 +117,7 @@ def test_bad_arguments(
     [((2**28,), torch.float32), ((2**30,), torch.uint8), ((16, 2**23), torch.float64)],
 )
 def test_rows_have_at_most_2_to_the_30_bytes(longest: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Reported before memory is allocated; a table without rows needs none."""
+    """The error precedes any allocation; the tables have no rows, so they need no memory."""
     none = torch.empty(0, dtype=torch.int64)
     assert features.gather(torch.empty(0, *longest, dtype=dtype), none).shape == (0, *longest)
     for more in ((longest[0] + 1, *longest[1:]), (2**40, 1), (2**20, 2**20)):

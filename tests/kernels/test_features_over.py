@@ -1,10 +1,10 @@
-"""The gather that takes kept rows from a cache and the others from the table, on a CPU: rows, hits,
-and the slots it remembers."""
+"""Gather over a cache on a CPU: rows of the cache and of the table, hits, and remembered slots."""
 
 import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.features import gather_over_out
@@ -18,51 +18,48 @@ def entries(nodes=NODES):
 
 
 def test_rows_hits_and_slots_by_hand():
-    """Nodes 2 and 4 are kept as rows 1 and 0; node 3 belongs to an earlier generation."""
+    """The cache has nodes 2 and 4 in rows 1 and 0; node 3 belongs to an earlier generation."""
     table = torch.arange(6.0)[:, None].repeat(1, 3)
-    kept = torch.tensor([[40.0] * 3, [20.0] * 3])  # different from the rows of the table
+    cached = torch.tensor([[40.0] * 3, [20.0] * 3])  # different from the rows of the table
     slots, generations = entries(6)
     slots[[2, 4, 3]] = torch.tensor([1, 0, 0], dtype=torch.int32)
     generations[[2, 4, 3]] = torch.tensor([7, 7, 6], dtype=torch.int32)
     out = torch.full((4, 3), -1.0)
     ids = torch.tensor([4, 3, 0, 2])
-    assert gather_over_out(table, kept, slots, generations, 7, ids, out) == 2
+    assert gather_over_out(table, cached, slots, generations, 7, ids, out) == 2
     assert out[:, 0].tolist() == [40, 3, 0, 20]
     assert generations.tolist() == [0, 0, 7, 6, 7, 0] and slots.tolist() == [0, 0, 1, 0, 0, 0]
-    assert gather_over_out(table, kept, slots, generations, 7, ids, out, remember=True) == 2
+    assert gather_over_out(table, cached, slots, generations, 7, ids, out, remember=True) == 2
     assert out[:, 0].tolist() == [40, 3, 0, 20]
     assert generations.tolist() == [8, 0, 8, 8, 8, 0] and slots.tolist() == [2, 0, 3, 1, 0, 0]
 
 
 @pytest.mark.parametrize("width", [1, 7, 100, 128, 261])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
-@pytest.mark.parametrize(("ids_dtype", "threads"), [(torch.int32, 1), (torch.int64, 3)])
-def test_reuse_of_the_last_batch_for_many_steps(width, dtype, ids_dtype, threads):
-    """Rows, hits and remembered slots of each step; kept rows have marked values."""
+@pytest.mark.parametrize(("ids_dtype", "count"), [(torch.int32, 1), (torch.int64, 3)])
+def test_reuse_of_the_last_batch_for_many_steps(width, dtype, ids_dtype, count):
+    """Rows, hits and remembered slots of each step; rows in the cache have changed values."""
     random = torch.Generator().manual_seed(1)
     table = torch.randint(0, 1000, (NODES, width), generator=random).to(dtype)
     slots, generations = entries()
-    kept, last, before = table[:0], {}, torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    cached, last = table[:0], {}
+    with threads(count):
         for generation in range(1, 21):
             n = int(torch.randint(0, NODES, (1,), generator=random))
             ids = torch.randperm(NODES, generator=random)[:n]
             out = torch.empty(n, width, dtype=dtype)
             hits = gather_over_out(
-                table, kept, slots, generations, generation, ids.to(ids_dtype), out, remember=True
+                table, cached, slots, generations, generation, ids.to(ids_dtype), out, remember=True
             )
-            right = table[ids].clone()
+            expected = table[ids].clone()
             for place, node in enumerate(ids.tolist()):
                 if node in last:
-                    right[place] = kept[last[node]]
+                    expected[place] = cached[last[node]]
             assert hits == len(last.keys() & set(ids.tolist()))
-            assert torch.equal(out, right)
+            assert torch.equal(out, expected)
             assert torch.equal(slots[ids], torch.arange(n, dtype=torch.int32))
             assert int((generations == generation + 1).sum()) == n
-            kept, last = out + 1, {node: place for place, node in enumerate(ids.tolist())}
-    finally:
-        torch.set_num_threads(before)
+            cached, last = out + 1, {node: place for place, node in enumerate(ids.tolist())}
 
 
 @given(st.integers(1, 400), st.integers(0, 70), st.integers(0, 3000), st.integers(0, 400))
@@ -70,17 +67,17 @@ def test_cache_rows_with_repeated_ids(rows, dim, n, size):
     random = torch.Generator().manual_seed(rows)
     table = torch.randn(rows, dim, generator=random)
     hot = torch.randperm(rows, generator=random)[:size]
-    kept = -table[hot] - 1
+    cached = -table[hot] - 1
     slots, generations = entries(rows)
     slots[hot], generations[hot] = torch.arange(hot.numel(), dtype=torch.int32), 1
     ids, out = torch.randint(0, rows, (n,), generator=random), torch.empty(n, dim)
     known = generations[ids] == 1
-    assert gather_over_out(table, kept, slots, generations, 1, ids, out) == int(known.sum())
+    assert gather_over_out(table, cached, slots, generations, 1, ids, out) == int(known.sum())
     assert torch.equal(out[~known], table[ids[~known]])
     assert torch.equal(out[known], -table[ids[known]] - 1)
 
 
-def test_slot_beyond_the_kept_rows_is_a_miss():
+def test_slot_beyond_the_cache_is_a_miss():
     """The row then comes from the table."""
     table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
     slots[:], generations[:] = torch.tensor([0, 1, -1, 2**31 - 1]), 1
@@ -115,15 +112,15 @@ def test_slot_beyond_the_kept_rows_is_a_miss():
         ({"out": torch.zeros(1, 2)}, "out must have one row"),
     ],
 )
-def test_bad_arguments(change, message):
+def test_bad_arguments_are_refused(change, message):
     slots, generations = entries(4)
-    given_ = {
+    arguments = {
         "table": torch.zeros(4, 2), "kept": torch.zeros(1, 2), "slots": slots,
         "generations": generations, "generation": 1, "ids": torch.tensor([1, 0]),
         "out": torch.zeros(2, 2), **change,
     }  # fmt: skip
     with pytest.raises(UsageError, match=message):
-        gather_over_out(**given_)
+        gather_over_out(**arguments)
 
 
 def test_adjacent_memory_does_not_count_as_overlap():

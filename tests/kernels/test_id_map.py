@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels import sampler
@@ -19,23 +20,19 @@ def test_id_map_by_hand() -> None:
         assert local.dtype == torch.int32
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(
     ("low", "dtype"),
     # Ids above 32 bits use the table without packed keys.
     [(0, torch.int32), (0, torch.int64), (1 << 40, torch.int64)],
 )
 @pytest.mark.parametrize("spread", [300, 30_000, 10_000_000])
-def test_equals_the_reference(threads: int, low: int, dtype: torch.dtype, spread: int) -> None:
-    rng = np.random.default_rng(spread + threads)
+def test_equals_the_reference(count: int, low: int, dtype: torch.dtype, spread: int) -> None:
+    rng = np.random.default_rng(spread + count)
     dst = torch.from_numpy(rng.choice(spread, 200, replace=False) + low).to(dtype)
     neighbors = torch.from_numpy(rng.integers(0, spread, 50_000) + low).to(dtype)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threads(count):
         nodes, local = sampler.id_map(dst, neighbors)
-    finally:
-        torch.set_num_threads(before)
     expected_nodes, expected_local = reference.id_map(dst, neighbors)
     assert nodes.dtype == dtype
     assert torch.equal(nodes, expected_nodes)
@@ -56,7 +53,7 @@ def test_any_ids_equal_the_reference(dst: list[int], small: list[int], data: st.
         assert torch.equal(ours, theirs)
 
 
-def test_empty() -> None:
+def test_empty_ids_give_empty_results() -> None:
     none = torch.empty(0, dtype=torch.int32)
     nodes, local = sampler.id_map(none, none)
     assert nodes.numel() == local.numel() == 0
@@ -75,6 +72,8 @@ def test_empty() -> None:
         (torch.tensor([1]), torch.tensor([[1]]), "neighbors must have 1 dimension"),
     ],
 )
-def test_bad_arguments(dst: torch.Tensor, neighbors: torch.Tensor, message: str) -> None:
+def test_bad_arguments_are_refused(
+    dst: torch.Tensor, neighbors: torch.Tensor, message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         sampler.id_map(dst, neighbors)

@@ -41,7 +41,7 @@ def test_rows_of_a_batch_by_hand():
 
 
 def test_ones_by_hand():
-    """Two pieces of two positions each, from position 1 on; earlier contents stay."""
+    """Two pieces of two positions each, from position 1 on; other values are kept."""
     batches = ids([7, 1, 5], [9, 7, 200, 3])
     union = union_ids([*batches, torch.tensor([2], dtype=torch.int32)], 300)
     assert union.ids.tolist() == [1, 2, 3, 5, 7, 9, 200]
@@ -52,7 +52,7 @@ def test_ones_by_hand():
     assert out.tolist() == [[[4, 0], [0, 1]], [[1, 1], [0, 1]]]
 
 
-def test_empty_sets():
+def test_empty_sets_have_no_ids():
     none = union_ids(ids([], []), 70)
     assert none.ids.tolist() == [] and none.words.tolist() == [[0, 0]] * 3
     assert none.gather(torch.empty(0, 4), torch.empty(0, dtype=torch.int64)).shape == (0, 4)
@@ -79,33 +79,33 @@ def test_union_equals_python_sets(drawn, shared, dtype, tile):
     nodes, batches = drawn
     batches = ids(*batches, dtype=dtype)
     actual = union_ids(batches, nodes, shared)
-    right, words = reference.union_ids(batches, nodes, shared)
-    assert actual.ids.tolist() == right
+    expected, words = reference.union_ids(batches, nodes, shared)
+    assert actual.ids.tolist() == expected
     assert [word % (1 << 32) for word in actual.words.flatten().tolist()] == words
     first, pieces, width = tile
     shape = (pieces, len(batches), width)
     ones = actual.ones(batches, first, torch.zeros(*shape, dtype=torch.float16))
-    assert torch.equal(ones, reference.ones(right, batches, first, shape))
+    assert torch.equal(ones, reference.ones(expected, batches, first, shape))
     if not shared:
-        rows = torch.arange(len(right) * 3, dtype=torch.int16).view(-1, 3)
+        rows = torch.arange(len(expected) * 3, dtype=torch.int16).view(-1, 3)
         for batch in batches:
-            places = [right.index(i) for i in batch.tolist()]
+            places = [expected.index(i) for i in batch.tolist()]
             assert torch.equal(actual.gather(rows, batch), rows[places])
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_many_ids_on_all_threads(dtype):
     """More than one chunk of ids and of words; each id occurs in several batches."""
-    draw = torch.Generator().manual_seed(4)
-    batches = [torch.randperm(1_000_003, generator=draw)[:200_000].to(dtype) for _ in range(4)]
+    generator = torch.Generator().manual_seed(4)
+    batches = [torch.randperm(1_000_003, generator=generator)[:200_000].to(dtype) for _ in range(4)]
     union = union_ids(batches, 1_000_003)
-    right, times = torch.cat(batches).unique(return_counts=True)
-    assert torch.equal(union.ids, right)
-    assert torch.equal(union_ids(batches, 1_000_003, shared=True).ids, right[times > 1])
-    assert torch.equal(union.gather(right, batches[2]), batches[2])
+    expected, times = torch.cat(batches).unique(return_counts=True)
+    assert torch.equal(union.ids, expected)
+    assert torch.equal(union_ids(batches, 1_000_003, shared=True).ids, expected[times > 1])
+    assert torch.equal(union.gather(expected, batches[2]), batches[2])
 
 
-def test_bad_arguments():
+def test_bad_arguments_are_refused():
     union = union_ids(ids([1, 5]), 40)
     rows = torch.zeros(2, 3)
     with pytest.raises(UsageError, match="batches is empty"):

@@ -1,5 +1,4 @@
-"""Memory shared by two processes. Host memory is real here and the GPU driver is faked; tests/gpu
-uses the real driver."""
+"""Memory shared by two processes: real host memory, and a fake GPU driver."""
 
 import ctypes
 import subprocess
@@ -50,7 +49,7 @@ def test_released_memory_cannot_be_opened_but_stays_for_its_users():
         OpenedHostMemory(address)
 
 
-def test_missing_memory_is_an_error_and_leaves_nothing_open(monkeypatch):
+def test_failed_allocation_leaves_no_open_files(monkeypatch):
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises((OSError, OverflowError, ValueError)):
         HostMemory(1 << 62)
@@ -78,12 +77,12 @@ def driver(monkeypatch):
         pointer._obj.value = int.from_bytes(bytes(handle)[56:], "little") + 1
         return 0
 
-    def noted(name):
+    def recorded(name):
         return lambda pointer: fake.calls.append((name, pointer.value)) or 0
 
     calls = SimpleNamespace(
         cuMemAlloc_v2=alloc, cuIpcGetMemHandle=handle_of, cuIpcOpenMemHandle_v2=opened,
-        cuMemFree_v2=noted("free"), cuIpcCloseMemHandle=noted("close"),
+        cuMemFree_v2=recorded("free"), cuIpcCloseMemHandle=recorded("close"),
     )  # fmt: skip
     monkeypatch.setattr(interprocess, "_driver", lambda: calls)
     monkeypatch.setattr(interprocess, "_context", lambda device: nullcontext())
@@ -106,7 +105,7 @@ def test_gpu_memory_is_opened_by_its_handle_and_closed_after_a_synchronization(d
 
 
 def test_memory_at_an_address_is_a_tensor_of_the_reading_device():
-    """Also memory of another GPU, which the driver reports for that GPU."""
+    """Even if the driver reports that the memory belongs to another GPU."""
     own = torch.arange(10, dtype=torch.uint8)
     pointer = ctypes.c_uint64(own.data_ptr())
     seen = interprocess._tensor(pointer, 8, torch.device("cpu"))

@@ -37,7 +37,7 @@ def test_missing_library_error_names_the_fix(
     assert library.has_cuda_library() is False
 
 
-def test_library_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unloadable_library_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "libgnnbench_cpu.so").write_bytes(b"not a library")
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
     with pytest.raises(MissingError, match="does not load under torch"):

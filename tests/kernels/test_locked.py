@@ -1,5 +1,4 @@
-"""Page-locking for a GPU: shared memory in place and once, anything else in a copy. The driver is
-faked; tests/gpu uses the real one."""
+"""Page-locking with a fake driver: shared memory in place and once, other memory in a copy."""
 
 import weakref
 

@@ -1,4 +1,4 @@
-"""The id lookup that is kept across batches."""
+"""The id lookup, which persists across batches."""
 
 import torch
 from hypothesis import given, settings
@@ -62,7 +62,7 @@ def test_table_is_cleared_after_the_last_generation(monkeypatch):
 def test_lookup_equals_a_dictionary(batches):
     table, known = IdLookup(20), {}
     for batch in batches:
-        right = [known.get(i, -1) for i in range(20)]
-        assert table.find(torch.arange(20)).tolist() == right
+        expected = [known.get(i, -1) for i in range(20)]
+        assert table.find(torch.arange(20)).tolist() == expected
         table.remember(ints(*batch))
         known = {node: place for place, node in enumerate(batch)}

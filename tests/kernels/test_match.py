@@ -1,4 +1,4 @@
-"""Overlaps, match degrees and Greedy Reorder: by hand, and compared with sets."""
+"""Overlaps, match degrees and Greedy Reorder: hand-computed values and the reference."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_example_of_the_paper():
     assert match.greedy_order(degrees) == [0, 2, 1]
 
 
-def test_no_batches_and_empty_batches():
+def test_no_batches_and_empty_batches_have_no_overlaps():
     assert match.overlaps([]).shape == (0, 0)
     assert match.greedy_order(torch.zeros(0, 0, dtype=torch.float64)) == []
     assert match.overlaps(ids([[4, 2]])).tolist() == [[2]]
@@ -77,7 +77,7 @@ def test_degrees_and_order_equal_the_reference(sets, start, base):
 @pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
 @pytest.mark.parametrize("pieces", [(150, 800, 7, 5000), (1 << 24, 1 << 20, 2048, 1 << 31)])
 @pytest.mark.parametrize("most", [300, 1 << 40])
-def test_more_batches_than_bits_of_a_word_in_pieces_of_any_size(how, pieces, most, monkeypatch):
+def test_70_batches_in_pieces_of_any_size_equal_sets(how, pieces, most, monkeypatch):
     for name, size in zip(
         ("ONES_AT_ONCE", "RANGE_BYTES", "WIDTH", "TILE_BYTES"), pieces, strict=True
     ):
@@ -88,14 +88,14 @@ def test_more_batches_than_bits_of_a_word_in_pieces_of_any_size(how, pieces, mos
     batches = ids(sets, torch.int64)
     sets = [set(one.tolist()) for one in sets]
     actual = how(batches).fill_diagonal_(0)
-    right = [[0 if a is b else len(a & b) for b in sets] for a in sets]
-    assert actual.tolist() == right
+    expected = [[0 if a is b else len(a & b) for b in sets] for a in sets]
+    assert actual.tolist() == expected
     degrees = match.match_degrees(match.overlaps(batches))
     assert torch.equal(degrees, reference.match_degrees(batches))
     assert torch.equal(degrees, degrees.T)
 
 
-def test_large_ids():
+def test_ids_above_32_bits_have_exact_overlaps():
     batches = ids([[2**40, 3], [2**40 + 1, 2**40]], torch.int64)
     assert match.overlaps(batches).tolist() == [[2, 1], [1, 2]]
 
@@ -103,8 +103,8 @@ def test_large_ids():
 @pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
 def test_overlaps_above_the_exact_integers_of_float16(how):
     """Batches share more nodes than float16 can count exactly, in several pieces."""
-    draw = torch.Generator().manual_seed(3)
-    batches = [torch.randperm(9001, generator=draw).int() for _ in range(2)]
+    generator = torch.Generator().manual_seed(3)
+    batches = [torch.randperm(9001, generator=generator).int() for _ in range(2)]
     batches.append(batches[0][:4097])
     assert how(batches).tolist() == [[9001, 9001, 4097], [9001, 9001, 4097], [4097, 4097, 4097]]
 

@@ -1,4 +1,4 @@
-"""Missing requirements of a stage are reported before it is built, whatever its other stages."""
+"""Missing requirements of stages are reported before the stages are built."""
 
 import importlib.util
 
@@ -9,7 +9,7 @@ from gnnbench.core.errors import MissingError
 from gnnbench.features.foreign_spec import BoltGather, DglGather, PygFilter
 from gnnbench.features.spec import Gpu, Host, Uva
 from gnnbench.kernels import dgl_import, library
-from gnnbench.kernels.missing import gpu_missing
+from gnnbench.kernels.missing import gpu_missing, native_missing
 from gnnbench.models.aggregation import DglLayers, PygLayers
 from gnnbench.sampling.dgl import DglSampler
 from gnnbench.sampling.graphbolt import BoltSampler
@@ -21,14 +21,14 @@ FOREIGN = [DglGather(), DglSampler(), PygFilter(), PygSampler()]
 
 
 def without(monkeypatch, *packages):
-    right = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda n, *a: None if n in packages else right(n, *a)
+        importlib.util, "find_spec", lambda n, *a: None if n in packages else find_spec(n, *a)
     )
 
 
 @pytest.mark.parametrize("spec", [*NATIVE, *FOREIGN], ids=lambda s: f"{s.kind} {s.name}")
-def test_missing_native_library(spec, monkeypatch):
+def test_missing_native_library_is_reported(spec, monkeypatch):
     before = spec.missing("cpu")
     unbuilt = {"cpu_built": False, "cuda_built": False, "torch": torch.__version__}
     monkeypatch.setattr(library, "native_info", lambda: unbuilt)
@@ -39,23 +39,36 @@ def test_missing_native_library(spec, monkeypatch):
         assert missing == before
 
 
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [("2.0.1+cu117", False), ("2.10.0", False), ("2.11.0+cu130", True), ("3.0.0a0+git1", True)],
+)
+def test_torch_must_have_the_abi_of_the_native_library(version, fits, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", version)
+    missing = native_missing()
+    if fits:
+        assert missing is None or "torch" not in missing.reason
+    else:
+        assert missing.reason == f"the native library needs torch 2.11, this is {version}"
+
+
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler()], ids=repr)
-def test_missing_pyg(spec, monkeypatch):
+def test_missing_pyg_is_reported(spec, monkeypatch):
     without(monkeypatch, "torch_geometric")
     assert "torch_geometric is not installed" in spec.missing("cpu").reason
 
 
-def test_missing_pyg_extension(monkeypatch):
-    """By default, the extension that PyG would use; a named extension has no replacement."""
+def test_missing_pyg_extension_has_a_replacement_unless_selected(monkeypatch):
+    """The default is the extension that PyG would use."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: n)
     assert PygSampler().resolved("cpu").extension == "pyg-lib"
     assert PygSampler().missing("cpu") is None
     without(monkeypatch, "pyg_lib")
     assert PygSampler().resolved("cpu").extension == "torch-sparse"
     assert PygSampler().missing("cpu") is None
-    named = PygSampler(extension="pyg-lib")
-    assert named.resolved("cpu").extension == "pyg-lib"
-    missing = named.missing("cpu")
+    selected = PygSampler(extension="pyg-lib")
+    assert selected.resolved("cpu").extension == "pyg-lib"
+    missing = selected.missing("cpu")
     assert missing.reason == "PyG's sampling extension pyg-lib is not installed"
     assert "https://data.pyg.org/whl/torch-" in missing.fix
     without(monkeypatch, "pyg_lib", "torch_sparse")
@@ -66,7 +79,7 @@ def test_missing_pyg_extension(monkeypatch):
     )
 
 
-def test_missing_dgl(monkeypatch):
+def test_missing_dgl_is_reported(monkeypatch):
     without(monkeypatch, "dgl")
     assert "dgl is not installed" in DglSampler().missing("cpu").reason
 
@@ -75,7 +88,7 @@ WITH, WITHOUT = b"\x00libcudart.so.13\x00", b"\x00libc.so.6\x00"
 
 
 @pytest.fixture
-def package(monkeypatch, tmp_path):
+def dgl_package(monkeypatch, tmp_path):
     """The directory of an installed DGL that has only the libraries written by a test."""
     folder = tmp_path / "dgl"
     (folder / "graphbolt").mkdir(parents=True)
@@ -92,32 +105,32 @@ def package(monkeypatch, tmp_path):
     dgl_import.built_with_cuda.cache_clear()
 
 
-def test_dgl_without_cuda(package):
-    """The library decides; a missing GPU is reported separately."""
+def test_dgl_without_cuda_is_reported(dgl_package):
+    """Depends on DGL's library only; a missing GPU is another reason."""
     specs = [DglSampler(), DglGather(), DglLayers()]
-    package("libdgl.so", WITHOUT)
+    dgl_package("libdgl.so", WITHOUT)
     for spec in specs:
         assert spec.missing("cpu") is None
     for spec in [*specs, BoltGather()]:
         assert spec.missing("cuda").reason == "the installed dgl is built without CUDA"
-    package("libdgl.so", WITH)
+    dgl_package("libdgl.so", WITH)
     for spec in specs:
         assert spec.missing("cuda") == gpu_missing()
 
 
-def test_graphbolt_needs_a_library_for_this_torch(package, monkeypatch):
-    """For CUDA the error names DGL's own wheel, then the missing packages by install name."""
-    package("libdgl.so", WITH)
+def test_graphbolt_needs_a_library_for_this_torch(dgl_package, monkeypatch):
+    """Missing packages have the names that pip installs."""
+    dgl_package("libdgl.so", WITH)
     assert BoltGather().missing("cuda") == gpu_missing()
     monkeypatch.setattr(dgl_import, "gpu_missing", lambda: None)
     monkeypatch.setattr(torch, "__version__", "2.11.0+cu130")
     absent = "the installed dgl has no GraphBolt with CUDA for torch 2.11.0"
     assert BoltGather().missing("cuda").reason == absent
-    package("graphbolt/libgraphbolt_pytorch_2.10.0.so", WITH)
+    dgl_package("graphbolt/libgraphbolt_pytorch_2.10.0.so", WITH)
     assert BoltGather().missing("cuda").reason == absent
-    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
+    dgl_package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
     assert BoltGather().missing("cuda").reason == absent
-    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITH)
+    dgl_package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITH)
     assert BoltGather().missing("cuda") is None
     without(monkeypatch, "pydantic", "yaml")
     missing = BoltGather().missing("cuda")
@@ -128,7 +141,7 @@ def test_graphbolt_needs_a_library_for_this_torch(package, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ImportError("Cannot load"), FileNotFoundError("no library")])
-def test_graphbolt_that_cannot_be_imported(monkeypatch, error):
+def test_graphbolt_that_cannot_be_imported_is_reported(monkeypatch, error):
     def importing(name):
         assert name == "dgl.graphbolt"
         raise error
@@ -140,28 +153,28 @@ def test_graphbolt_that_cannot_be_imported(monkeypatch, error):
         dgl_import.require_graphbolt()
 
 
-def test_graphbolt_without_dgl(monkeypatch):
+def test_graphbolt_without_dgl_is_reported(monkeypatch):
     without(monkeypatch, "dgl")
     for spec in (BoltGather(), BoltSampler()):
         assert "dgl is not installed" in spec.missing("cpu").reason
         assert "dgl is not installed" in spec.missing("cuda").reason
 
 
-def test_graphbolt_with_or_without_cuda_runs_on_a_cpu(package, monkeypatch):
+def test_graphbolt_with_or_without_cuda_runs_on_a_cpu(dgl_package, monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.11.0+cpu")
-    package("libdgl.so", WITHOUT)
+    dgl_package("libdgl.so", WITHOUT)
     for spec in (BoltGather(), BoltSampler()):
         missing = spec.missing("cpu")
         assert missing.reason == "the installed dgl has no GraphBolt for torch 2.11.0"
         assert missing.fix.startswith("install a DGL of 2.0 or newer")
-    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
+    dgl_package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
     for spec in (BoltGather(), BoltSampler()):
         assert spec.missing("cpu") is None
         assert spec.missing("cuda").reason == "the installed dgl is built without CUDA"
 
 
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler(), PygLayers()])
-def test_pyg_on_a_missing_gpu(spec, monkeypatch):
+def test_pyg_on_a_missing_gpu_is_reported(spec, monkeypatch):
     if missing := spec.missing("cpu"):
         pytest.skip(missing.reason)
     monkeypatch.setattr(torch.version, "cuda", None)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.datasets.generators.recipe import TwinRecipe
@@ -57,14 +58,14 @@ def recipes(draw: st.DrawFn) -> TwinRecipe:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(recipe=recipes(), seed=st.integers(0, 2**40))
-def test_equals_the_reference(recipe: TwinRecipe, seed: int) -> None:
+def test_random_twins_equal_the_reference(recipe: TwinRecipe, seed: int) -> None:
     spec = make_spec(recipe.scaled(1), seed)
-    for got, wanted in zip(ops.graph(spec), reference.graph(spec), strict=True):
-        assert got.numpy().dtype == wanted.dtype
-        np.testing.assert_array_equal(got.numpy(), wanted)
+    for actual, expected in zip(ops.graph(spec), reference.graph(spec), strict=True):
+        assert actual.numpy().dtype == expected.dtype
+        np.testing.assert_array_equal(actual.numpy(), expected)
     np.testing.assert_array_equal(ops.labels(spec).numpy(), reference.labels(spec))
-    for got, wanted in zip(ops.splits(spec), reference.splits(spec), strict=True):
-        np.testing.assert_array_equal(got.numpy(), wanted)
+    for actual, expected in zip(ops.splits(spec), reference.splits(spec), strict=True):
+        np.testing.assert_array_equal(actual.numpy(), expected)
     table = ops.features(spec, 0, spec.num_nodes).numpy()
     np.testing.assert_array_equal(table, reference.features(spec))
 
@@ -119,15 +120,11 @@ PINNED = {
 
 
 @pytest.mark.parametrize("name", PINNED)
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_results_are_identical_for_any_number_of_threads(name: str, threads: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_results_are_identical_for_any_number_of_threads(name: str, count: int) -> None:
     recipe, pinned = PINNED[name]
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threads(count):
         assert digest(recipe) == pinned
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_seeds_give_different_twins() -> None:

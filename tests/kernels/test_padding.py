@@ -16,8 +16,8 @@ def int32(*values):
     return torch.tensor(values, dtype=torch.int32)
 
 
-def slow(indptr, indices, labels, room_indptr, room_indices, room_labels):
-    """A plain implementation."""
+def pad_plainly(indptr, indices, labels, room_indptr, room_indices, room_labels):
+    """Pad in place with plain Python."""
     room_indptr[: indptr.numel()] = indptr
     room_indices[: indices.numel()] = indices
     rows = room_indptr.numel() - indptr.numel()
@@ -32,14 +32,16 @@ def slow(indptr, indices, labels, room_indptr, room_indices, room_labels):
 def test_two_layers_by_hand():
     indptrs, indices = [int32(0, 2, 3), int32(0, 1)], [int32(2, 3, 1), int32(1)]
     weights = [torch.tensor([3.0, 1.0, 2.0]), torch.tensor([7.0])]
-    there = [torch.full((6,), 9, dtype=torch.int32), torch.full((3,), 9, dtype=torch.int32)]
-    ids = [torch.full((8,), 9, dtype=torch.int32), torch.full((1,), 9, dtype=torch.int32)]
-    own, labels = [torch.ones(8), torch.ones(1)], torch.full((3,), 9)
-    pad_blocks(indptrs, indices, weights, torch.tensor([4]), there, ids, own, labels)
-    assert there[0].tolist() == [0, 2, 3, 5, 7, 8]
-    assert there[1].tolist() == [0, 1, 1]  # no edges remain for the next row
-    assert ids[0].tolist() == [2, 3, 1, 9, 9, 9, 9, 9] and ids[1].tolist() == [1]
-    assert own[0].tolist() == [3, 1, 2, 1, 1, 1, 1, 1] and own[1].tolist() == [7]
+    indptr_room = [torch.full((6,), 9, dtype=torch.int32), torch.full((3,), 9, dtype=torch.int32)]
+    index_room = [torch.full((8,), 9, dtype=torch.int32), torch.full((1,), 9, dtype=torch.int32)]
+    weight_room, labels = [torch.ones(8), torch.ones(1)], torch.full((3,), 9)
+    pad_blocks(
+        indptrs, indices, weights, torch.tensor([4]), indptr_room, index_room, weight_room, labels
+    )
+    assert indptr_room[0].tolist() == [0, 2, 3, 5, 7, 8]
+    assert indptr_room[1].tolist() == [0, 1, 1]  # no edges remain for the next row
+    assert index_room[0].tolist() == [2, 3, 1, 9, 9, 9, 9, 9] and index_room[1].tolist() == [1]
+    assert weight_room[0].tolist() == [3, 1, 2, 1, 1, 1, 1, 1] and weight_room[1].tolist() == [7]
     assert labels.tolist() == [4, -1, -1]
 
 
@@ -64,7 +66,7 @@ def batches(draw):
 def test_padding_equals_the_plain_implementation(drawn):
     (indptr, indices, labels), room = drawn
     expected = [t.clone() for t in room]
-    slow(indptr, indices, labels, *expected)
+    pad_plainly(indptr, indices, labels, *expected)
     pad_blocks([indptr], [indices], [], labels, [room[0]], [room[1]], [], room[2])
     assert all(map(torch.equal, room, expected))
 

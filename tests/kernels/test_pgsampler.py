@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,59 +10,29 @@ import hypothesis.strategies as st
 import ops_batches
 import pytest
 import torch
+from cpu_samplers import pgsampler_batch
 from hypothesis import given, settings
-from ops_batches import BAD, KEY, check_bad, check_same, options, pick_of, real_graph, threads
-from ops_graphs import INDICES, INDPTR, csc, graphs
+from ops_batches import BAD, KEY, check_bad, check_same, options, pick_of, real_graph
+from ops_graphs import INDICES, INDPTR, csc
+from ops_threads import threads
 
 from gnnbench.core.errors import UnsupportedError, UsageError
-from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels import rng, sampler
 from gnnbench.kernels.pgsampler import WORKERS, TaskStats, pgsampler
 from gnnbench.kernels.picks import PICKS
-from gnnbench.kernels.reference import sampler as reference
 from gnnbench.validation.same_work import same_work
 
 GRAPH = (INDPTR, INDICES)
 OWN_PICKS = [pick for pick in PICKS if pick != "random_walk"]
 
 
-def sample_batch(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
-    """Takes the arguments of ``sampler.hop_by_hop`` and asserts that no task is lost."""
-    assert frontier == "cumulative"
-    batch, stats = pgsampler(*args, **how)
-    assert_sound(batch, stats)
-    return batch
-
-
-def assert_sound(batch: MiniBatch, stats: TaskStats) -> None:
-    assert (stats.lost, stats.stale) == (0, 0)
-    # Exactly one task for each destination of each hop.
-    assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
-    assert stats.capacity == (stats.enqueued + stats.parts, batch.sampled_edges)
-
-
 @pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
 @pytest.mark.parametrize("fetch_size", [1, 5, 32])
 def test_batch_by_hand(pick: str, fetch_size: int) -> None:
-    with threads(1):
-        how = {"pick": pick, "fetch_size": fetch_size, "key": KEY, "batch": 0}
-        batch = sample_batch(*GRAPH, torch.tensor([2, 0]), [3, 6], **how, with_positions=True)
-    inner, outer = batch.blocks
-    # seeds 2 <- 2 4 4 and 0 <- 1 2 3
-    assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
-    assert outer.indptr.tolist() == [0, 3, 6]
-    assert outer.indices.tolist() == [0, 2, 2, 3, 0, 4]
-    assert outer.positions is not None
-    assert outer.positions.tolist() == [4, 5, 6, 0, 1, 2]
-    # then also 4 <- 0 1 2 3 4 5, 1 <- 0, 3 isolated
-    assert inner.num_dst == 5
-    assert inner.src_nodes.tolist() == [2, 0, 4, 1, 3, 5]
-    assert inner.indptr.tolist() == [0, 3, 6, 12, 13, 13]
-    assert inner.indices.tolist() == [0, 2, 2, 3, 0, 4, 1, 3, 0, 4, 2, 5, 1]
-    assert batch.sampled_edges == 19
+    ops_batches.check_cumulative_by_hand(partial(pgsampler_batch, fetch_size=fetch_size), pick)
 
 
-def test_counts_its_tasks() -> None:
+def test_tasks_are_counted() -> None:
     # 5 <- 0; 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated: tasks (5, 0); (5, 1), (0, 1);
     # (5, 2), (0, 2), (1, 2), (2, 2), (3, 2).
     _, stats = pgsampler(*GRAPH, torch.tensor([5]), [9, 9, 9], key=KEY, batch=0)
@@ -73,57 +44,36 @@ def test_counts_its_tasks() -> None:
 @settings(max_examples=20)
 @given(data=st.data())
 def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
-    graph = data.draw(graphs())
-    n = len(graph[0]) - 1
-    seeds = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n))
-    dtype = data.draw(st.sampled_from([torch.int32, torch.int64]))
-    fanouts = data.draw(
-        st.lists(st.sampled_from([1, 2, 4, 5, 15, 100, 700]), min_size=1, max_size=5)
-    )
-    how = options(
-        graph,
-        pick,
-        key=data.draw(st.integers(0, 2**63 - 1)),
-        batch=data.draw(st.integers(0, 2**32 - 1)),
-    )
-    fetch_size = data.draw(st.integers(1, 32))
-    seed_ids = torch.tensor(seeds, dtype=dtype)
-    with threads(data.draw(st.integers(1, 4))):
-        batch, stats = pgsampler(
-            *graph,
-            seed_ids,
-            fanouts,
-            fetch_size=fetch_size,
-            **{k: v for k, v in how.items() if k != "frontier"},
-        )
-    assert_sound(batch, stats)
-    assert same_work(reference.sample(*graph, seed_ids, fanouts, **how), batch) is None
+    sample_batch = partial(pgsampler_batch, fetch_size=data.draw(st.integers(1, 32)))
+    ops_batches.check_random_graph(sample_batch, pick, data, ("cumulative",))
 
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_same_work_for_any_number_of_threads(pick: str, dtype: torch.dtype) -> None:
-    ops_batches.check_threads(sample_batch, pick, "cumulative", dtype)
+    ops_batches.check_threads(pgsampler_batch, pick, "cumulative", dtype)
 
 
 def test_nodes_inserted_by_several_threads_get_one_id() -> None:
-    ops_batches.check_contest(sample_batch)
+    ops_batches.check_contention(pgsampler_batch)
 
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
 def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
-    ops_batches.check_long_rows(sample_batch, pick)
+    ops_batches.check_long_rows(pgsampler_batch, pick)
 
 
 def test_empty_and_isolated_seeds() -> None:
-    ops_batches.check_empty(sample_batch, "cumulative")
+    ops_batches.check_empty(pgsampler_batch, "cumulative")
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
 def test_any_number_of_hops(hops: int) -> None:
     # The flags of a vertex take 2, 4, 8, 16 or 32 bits of a word.
     graph = csc([1, 2, 0, 3, 1, 1, 2] * 9, torch.int32, 3)
-    check_same(sample_batch, graph, torch.arange(0, 60, 7), [1 + hops % 2] * hops, **options(graph))
+    check_same(
+        pgsampler_batch, graph, torch.arange(0, 60, 7), [1 + hops % 2] * hops, **options(graph)
+    )
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -137,17 +87,17 @@ def test_no_task_is_lost_under_contention(degree: int) -> None:
             seeds = order[first : first + 1 + batch % 3]
             how = options(graph, "reservoir", batch=batch, with_positions=True)
             fanouts = [1, 1, 1, 1] if batch % 2 else [2, 3, 1]
-            right = sampler.hop_by_hop(*graph, seeds, fanouts, **how)
-            got = sample_batch(*graph, seeds, fanouts, **how)
-            assert got.sampled_edges == right.sampled_edges
-            for ours, theirs in zip(got.blocks, right.blocks, strict=True):
+            expected = sampler.hop_by_hop(*graph, seeds, fanouts, **how)
+            got = pgsampler_batch(*graph, seeds, fanouts, **how)
+            assert got.sampled_edges == expected.sampled_edges
+            for ours, theirs in zip(got.blocks, expected.blocks, strict=True):
                 assert ours.positions is not None
                 assert theirs.positions is not None
                 assert torch.equal(ours.positions.sort()[0], theirs.positions.sort()[0])
 
 
 def test_as_printed_loses_tasks_read_too_early() -> None:
-    """One worker, so that the loss is the same each time.
+    """With one worker, the loss is deterministic.
 
     Slot 0 is (5, 0), which enqueues (0, 1) and (5, 1) in slots 1 and 2. The worker takes slots 1 to
     5 and finds the last three empty; then (0, 1) enqueues (1, 2), (2, 2), (3, 2) there, which
@@ -166,12 +116,12 @@ def test_as_printed_loses_tasks_read_too_early() -> None:
     assert third.indptr.tolist() == [0, 1, 4, 4, 4, 4]
     assert third.indices.tolist() == [1, 2, 3, 4]
     with threads(1):
-        right = sample_batch(*GRAPH, seeds, [9, 9, 9], **how)
+        expected = pgsampler_batch(*GRAPH, seeds, [9, 9, 9], **how)
         alone, stats = pgsampler(
             *GRAPH, seeds, [9, 9, 9], variant="as_printed", fetch_size=1, unsafe=True, **how
         )
     assert (stats.lost, stats.stale) == (0, 0)
-    assert same_work(right, alone) is None
+    assert same_work(expected, alone) is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -257,10 +207,10 @@ def test_bad_options_are_refused(changed: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "changed, error, message", [case for case in BAD if "frontier" not in case[0]]
 )
-def test_bad_arguments(
+def test_bad_arguments_are_refused(
     changed: dict[str, Any], error: type[Exception], message: str, n: int
 ) -> None:
-    check_bad(sample_batch, changed, error, message, n)
+    check_bad(pgsampler_batch, changed, error, message, n)
 
 
 @pytest.mark.parametrize("pick", ["reservoir", "floyd"])
@@ -268,4 +218,4 @@ def test_same_work_on_a_real_graph(real_data: Path, pick: str) -> None:
     graph, order = real_graph(real_data)
     for n in (1, 2):
         with threads(n):
-            check_same(sample_batch, graph, order[:512], [15, 10, 5], **options(graph, pick))
+            check_same(pgsampler_batch, graph, order[:512], [15, 10, 5], **options(graph, pick))

@@ -57,7 +57,7 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
     return out
 
 
-# Rows so long that a thinned reservoir draws most of their items from cells of several octaves.
+# Long rows, so that a thinned reservoir draws most items from cells of several octaves.
 @pytest.mark.parametrize(
     ("pick", "degree", "fanout"),
     [
@@ -67,7 +67,7 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
 )
 def test_every_subset_is_equally_likely(pick: str, degree: int, fanout: int) -> None:
     subsets = np.array(list(itertools.combinations(range(degree), fanout)))
-    digits = degree ** np.arange(fanout)  # of a number that is a subset's own
+    digits = degree ** np.arange(fanout)  # so that each subset has a distinct number
     drawn = np.sort(picked(pick, degree, fanout), axis=1) @ digits
     observed = np.bincount(drawn, minlength=degree**fanout)[subsets @ digits]
     assert observed.sum() == N
@@ -86,7 +86,7 @@ def test_every_subset_is_equally_likely(pick: str, degree: int, fanout: int) -> 
         *(("reservoir_thinned", *row) for row in [(60, 5), (150, 10)]),
     ],
 )
-def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
+def test_positions_are_included_with_equal_probability(pick: str, degree: int, fanout: int) -> None:
     positions = np.sort(picked(pick, degree, fanout), axis=1)
     assert (np.diff(positions, axis=1) > 0).all(), "a position was drawn twice"
     counts = np.bincount(positions.ravel(), minlength=degree).astype(np.float64)
@@ -107,7 +107,9 @@ def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
         ("reservoir_thinned", 33, 8, 0.06),
     ],
 )
-def test_pairwise_inclusion(pick: str, degree: int, fanout: int, detected: float) -> None:
+def test_pairs_of_positions_are_included_with_equal_probability(
+    pick: str, degree: int, fanout: int, detected: float
+) -> None:
     rows = included(picked(pick, degree, fanout), degree)
     together = (rows.T @ rows)[np.triu_indices(degree, 1)]  # counts stay exact in float32
     p = fanout * (fanout - 1) / (degree * (degree - 1))

@@ -44,11 +44,11 @@ def test_to_moves_tables_to_a_device() -> None:
 
 @pytest.mark.parametrize("name", PICKS)
 def test_operator_accepts_every_pick_name(name: str) -> None:
-    made = {
+    specs = {
         "random_walk": PickSpec.random_walk(2, 2, 0.5),
         **{w: PickSpec.weighted(w, INDPTR, WEIGHTS) for w in WEIGHTED},
     }
-    batch = draw(made.get(name, PickSpec(name)))
+    batch = draw(specs.get(name, PickSpec(name)))
     assert batch.sampled_edges > 0
 
 
@@ -67,7 +67,7 @@ BAD_VALUES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("make", "message"), BAD_VALUES, ids=[m for _, m in BAD_VALUES])
-def test_bad_values(make: Any, message: str) -> None:
+def test_bad_values_are_refused(make: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make()
 
@@ -88,7 +88,7 @@ BAD_SPECS: list[tuple[PickSpec, str]] = [
 
 
 @pytest.mark.parametrize(("spec", "message"), BAD_SPECS, ids=[m for _, m in BAD_SPECS])
-def test_bad_specs(spec: PickSpec, message: str) -> None:
+def test_bad_specs_are_refused(spec: PickSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         draw(spec)
 
@@ -104,10 +104,10 @@ def test_walks_on_a_broken_graph_are_refused() -> None:
     walks = PickSpec.random_walk(20, 5, 0.0)
     options: dict[str, Any] = {"pick": walks, "key": 1, "hop": 0, "batch": 0}
     dst = torch.tensor([5], dtype=torch.int32)  # 5 <- 0 <- 1 2 3
-    strange = INDICES.clone()
-    strange[1] = 77
+    invalid = INDICES.clone()
+    invalid[1] = 77
     with pytest.raises(DataError, match="indices holds an id that is not a node"):
-        sampler.sample_hop(INDPTR, strange, dst, 3, **options)
+        sampler.sample_hop(INDPTR, invalid, dst, 3, **options)
     broken = INDPTR.clone()
     broken[1] = 1 << 40
     with pytest.raises(DataError, match="indptr is broken"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from ops_batches import threads
 from ops_graphs import INDICES, INDPTR
+from ops_threads import threads
 from torch import Tensor
 
 import gnnbench
@@ -150,8 +150,8 @@ def test_rows_without_columns_need_no_work(ops: Any) -> None:
     assert heads.shape == (1, 1 << 40, 0)
 
 
-def test_long_rows_and_a_fanout_above_all_edges() -> None:
-    """Fisher-Yates needs scratch memory only for rows longer than the fanout; there are none."""
+def test_fanout_above_all_degrees_needs_no_scratch_memory() -> None:
+    """Fisher-Yates needs scratch memory only for rows longer than the fanout."""
     sampler = gnnbench.build_sampler(
         "fastsample", (INDPTR, INDICES), fanouts=[2**31 - 1], pick="fisher_yates"
     )
@@ -195,7 +195,7 @@ def test_complex_weights_are_refused(name: str) -> None:
         aggregate(block, torch.ones(2, 3), "sum", torch.ones(1, dtype=torch.complex64))
 
 
-def test_complex_weights_of_heads() -> None:
+def test_complex_weights_of_heads_are_refused() -> None:
     block = Block(torch.tensor([0, 1]).int(), torch.tensor([1]).int(), torch.arange(2), 1)
     with pytest.raises(UsageError, match="weights must be real numbers"):
         aggregate_heads(block, torch.ones(2, 1, 3), torch.ones(1, 1, dtype=torch.complex64))

@@ -130,6 +130,6 @@ def test_first_elements_with_too_few_small_keys(monkeypatch) -> None:
         assert rng.permutation(3000, KEY, first=300).tolist() == list(range(300))
 
 
-def test_permutations_of_two_keys_differ() -> None:
+def test_permutations_of_two_keys_are_different() -> None:
     a, b = (rng.permutation(1000, rng.key(0, e, "order")) for e in (0, 1))
     assert (a == b).sum() < 20

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from ops_batches import pick_of, threads
+from ops_batches import KEY, check_by_hand, check_empty, pick_of
 from ops_graphs import FRONTIERS, INDICES, INDPTR, csc, graphs, same
+from ops_threads import threads
 from torch import Tensor
 
 from gnnbench.kernels import rng, sampler
 from gnnbench.kernels.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
 from gnnbench.kernels.reference import sampler as reference
-
-KEY = rng.key(0, 0, "sample")
 
 
 @pytest.fixture(params=["op", "reference"])
@@ -26,61 +25,7 @@ def sample(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 def test_all_neighbours_keep_stored_order(sample: Callable[..., Any], pick: str) -> None:
-    seeds = torch.tensor([2, 0])
-    batch = sample(
-        INDPTR,
-        INDICES,
-        seeds,
-        [3, 6],
-        pick=pick,
-        frontier="cumulative",
-        key=KEY,
-        batch=0,
-        with_positions=True,
-    )
-    inner, outer = batch.blocks
-    # seeds 2 <- 2 4 4 and 0 <- 1 2 3
-    assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
-    assert outer.indptr.tolist() == [0, 3, 6]
-    assert outer.indices.tolist() == [0, 2, 2, 3, 0, 4]
-    assert outer.positions.tolist() == [4, 5, 6, 0, 1, 2]
-    # then also 4 <- 0 1 2 3 4 5, 1 <- 0, 3 isolated
-    assert inner.num_dst == 5
-    assert inner.src_nodes.tolist() == [2, 0, 4, 1, 3, 5]
-    assert inner.indptr.tolist() == [0, 3, 6, 12, 13, 13]
-    assert inner.indices.tolist() == [0, 2, 2, 3, 0, 4, 1, 3, 0, 4, 2, 5, 1]
-    assert inner.positions.tolist() == [4, 5, 6, 0, 1, 2, 7, 8, 9, 10, 11, 12, 3]
-    assert batch.sampled_edges == 19
-    assert batch.input_nodes.tolist() == [2, 0, 4, 1, 3, 5]
-
-
-@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-def test_new_frontier_gives_prefixes_of_one_csc(sample: Callable[..., Any], pick: str) -> None:
-    seeds = torch.tensor([5])
-    batch = sample(
-        INDPTR,
-        INDICES,
-        seeds,
-        [9, 9, 9],
-        pick=pick,
-        frontier="new",
-        key=KEY,
-        batch=0,
-        with_positions=True,
-    )
-    third, second, first = batch.blocks
-    # 5 <- 0; then 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated
-    assert first.src_nodes.tolist() == [5, 0]
-    assert second.src_nodes.tolist() == [5, 0, 1, 2, 3]
-    assert third.src_nodes.tolist() == [5, 0, 1, 2, 3, 4]
-    assert third.indptr.tolist() == [0, 1, 4, 5, 8, 8]
-    assert third.indices.tolist() == [1, 2, 3, 4, 1, 3, 5, 5]
-    assert third.positions.tolist() == [13, 0, 1, 2, 3, 4, 5, 6]
-    assert (first.num_dst, second.num_dst, third.num_dst) == (1, 2, 5)
-    assert second.indptr.tolist() == [0, 1, 4]
-    assert second.indices.tolist() == [1, 2, 3, 4]
-    assert first.indptr.tolist() == [0, 1]
-    assert batch.sampled_edges == 8
+    check_by_hand(sample, pick)
 
 
 # The constants of native/tests/test_headers.cpp.
@@ -161,7 +106,7 @@ def test_random_walks_are_pinned(
 
 
 def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
-    # A ring: 0 <- 1 <- 2 <- 3 <- 0. Two walks of two steps see the next node and the one after.
+    # A ring: 0 <- 1 <- 2 <- 3 <- 0. Both walks of two steps visit the next node and its successor.
     indptr, indices = torch.arange(5), torch.tensor([1, 2, 3, 0])
     options: dict[str, Any] = {"pick": PickSpec.random_walk(2, 2, 0.0), "key": KEY, "batch": 0}
     inner, outer = sample(
@@ -172,7 +117,7 @@ def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
     assert outer.indices.tolist() == [1, 2]
     assert outer.weights.tolist() == [2.0, 2.0]
     assert outer.positions is None
-    # Ties keep the smaller id: 1 of 1 and 2, 2 of 2 and 3, 0 of 3 and 0.
+    # Among equal counts, the smaller id is kept: 1 of (1, 2), 2 of (2, 3), 0 of (3, 0).
     assert inner.src_nodes.tolist() == [0, 1, 2]
     assert inner.indptr.tolist() == [0, 1, 2, 3]
     assert inner.indices.tolist() == [1, 2, 0]
@@ -284,22 +229,8 @@ def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_empty_seeds_give_empty_blocks(sample: Callable[..., Any], frontier: str) -> None:
-    batch = sample(
-        INDPTR,
-        INDICES,
-        torch.empty(0, dtype=torch.int64),
-        [2, 2],
-        pick="floyd",
-        frontier=frontier,
-        key=KEY,
-        batch=0,
-    )
-    assert len(batch.blocks) == 2
-    assert batch.sampled_edges == 0
-    for block in batch.blocks:
-        assert block.indptr.tolist() == [0]
-        assert (block.num_src, block.num_dst, block.num_edges) == (0, 0, 0)
+def test_empty_seeds_and_graphs(sample: Callable[..., Any], frontier: str) -> None:
+    check_empty(sample, frontier)
 
 
 @pytest.mark.parametrize("pick", PICKS)
@@ -335,9 +266,3 @@ def test_hop_may_repeat_a_destination() -> None:
         assert a.dtype == b.dtype
         assert torch.equal(a, b)
     assert torch.equal(ours[2][:2], ours[2][4:])
-
-
-def test_graph_without_nodes() -> None:
-    args = (torch.tensor([0]), torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
-    batch = sampler.hop_by_hop(*args, [3], pick="floyd", frontier="cumulative", key=KEY, batch=0)
-    assert batch.blocks[0].num_src == 0

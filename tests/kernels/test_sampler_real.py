@@ -21,7 +21,7 @@ def arxiv(real_data: Path) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The symmetric ogbn_arxiv graph, and its training nodes."""
     path = real_data / "ogbn_arxiv.npz"
     if not path.is_file():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"{path} does not exist")
     with np.load(path) as z:
         indptr, indices, train = z["indptr"], z["indices"], z["train_idx"]
     n = len(indptr) - 1
@@ -38,7 +38,7 @@ def arxiv(real_data: Path) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 @pytest.mark.real_data
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("pick", PICKS)
-def test_equals_the_reference(
+def test_real_graph_equals_the_reference(
     arxiv: tuple[torch.Tensor, torch.Tensor, torch.Tensor], pick: str, frontier: str
 ) -> None:
     indptr, indices, train = arxiv

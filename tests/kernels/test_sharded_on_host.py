@@ -59,7 +59,9 @@ def read(
 @pytest.mark.parametrize("blocks", [0, 1])
 @pytest.mark.parametrize("row_bytes", [1, 2, 12, 16, 200, 512, 516])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_rows_of_all_shards(kernels: Any, ranks: int, row_bytes: int, blocks: int, depth: int):
+def test_rows_of_all_shards_are_read_and_counted(
+    kernels: Any, ranks: int, row_bytes: int, blocks: int, depth: int
+):
     table = table_of(row_bytes)
     shards = [table[r::ranks].contiguous() for r in range(ranks)]
     ids = torch.randperm(NODES, generator=torch.Generator().manual_seed(1))[:37]
@@ -95,7 +97,7 @@ def test_rows_outside_all_shards_come_from_the_host_or_stay_unset(
     assert torch.equal(keys, torch.where(known, NOWHERE, (ids << 32) | torch.arange(NODES)))
 
 
-def test_empty_ids_and_empty_rows(kernels: Any):
+def test_empty_ids_and_empty_rows_are_counted(kernels: Any):
     table = table_of(16)
     assert read(kernels, [table], 0, None, None, torch.arange(0))[1] == [0, 0, 0]
     assert read(kernels, [table[:, :0]], 0, None, None, torch.arange(5))[1] == [5, 0, 0]

@@ -20,11 +20,11 @@ class FakeStream:
 
 def test_synchronizes_when_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
-    here = [FakeStream(0, log)]
+    current = [FakeStream(0, log)]
     monkeypatch.setattr(
-        torch._C, "_cuda_getCurrentRawStream", lambda device: here[0].handle, raising=False
+        torch._C, "_cuda_getCurrentRawStream", lambda device: current[0].handle, raising=False
     )
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: here[0])
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current[0])
     state: Any = SimpleNamespace(
         is_cuda=True,
         get_device=lambda: 0,
@@ -33,11 +33,11 @@ def test_synchronizes_when_the_stream_changes(monkeypatch: pytest.MonkeyPatch) -
     order = StreamOrder(state)
     order.enter(state)
     assert log == []
-    here[0] = FakeStream(7, log)
+    current[0] = FakeStream(7, log)
     order.enter(state)
     order.enter(state)
     assert log == ["7 waits for 0", "used on 7"]
-    here[0] = FakeStream(0, log)
+    current[0] = FakeStream(0, log)
     order.enter(state)
     assert log[2:] == ["0 waits for 7", "used on 0"]
 

@@ -1,4 +1,4 @@
-"""Copies through a ring of buffers: no buffer is written while its copy is in progress."""
+"""Copies through a ring of buffers: no buffer is overwritten while its copy is in progress."""
 
 import pytest
 import torch
@@ -12,21 +12,21 @@ class Late:
 
     waiting = 0
 
-    def __init__(self, piece, there):
-        self.piece, self.there = piece, there
+    def __init__(self, piece, target):
+        self.piece, self.target = piece, target
         Late.waiting += 1
 
     def synchronize(self):
-        self.there.copy_(self.piece)
+        self.target.copy_(self.piece)
         Late.waiting -= 1
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 23, 24, 25, 100])
 @pytest.mark.parametrize("buffers", [1, 3])
-def test_late_copies_arrive_completely(size, buffers):
-    here, there = torch.arange(size), torch.full((size,), -1)
-    send(here, there, [torch.zeros(8, dtype=torch.int64) for _ in range(buffers)], Late)
-    assert torch.equal(here, there) and Late.waiting == 0
+def test_late_copies_are_complete(size, buffers):
+    source, target = torch.arange(size), torch.full((size,), -1)
+    send(source, target, [torch.zeros(8, dtype=torch.int64) for _ in range(buffers)], Late)
+    assert torch.equal(source, target) and Late.waiting == 0
 
 
 def test_cpu_returns_the_same_tensor(monkeypatch):

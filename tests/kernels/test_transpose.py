@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from ops_blocks import block_of, random_block
+from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import Block
@@ -29,14 +30,12 @@ def test_transpose_by_hand():
     more=st.integers(0, 40),
     edges=st.integers(0, 300),
     seed=st.integers(0, 2**31),
-    threads=st.integers(1, 9),
+    count=st.integers(1, 9),
 )
-def test_equals_the_reference(num_dst, more, edges, seed, threads):
+def test_random_blocks_equal_the_reference(num_dst, more, edges, seed, count):
     block = random_block(num_dst, num_dst + max(more, 1), edges, seed)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    back = transposed(block)
-    torch.set_num_threads(before)
+    with threads(count):
+        back = transposed(block)
     assert tuple(t.tolist() for t in back) == reference.transpose(block)
 
 
@@ -47,10 +46,10 @@ def test_transpose_is_cached_per_block_and_not_copied():
     out = aggregate(block, x, "sum")
     assert block.transposed is None  # the forward pass does not need it
     out.sum().backward()
-    kept = block.transposed
-    assert kept is not None and transposed(block) is kept
+    transpose = block.transposed
+    assert transpose is not None and transposed(block) is transpose
     aggregate(block, x, "mean").sum().backward()
-    assert block.transposed is kept
+    assert block.transposed is transpose
     assert block.to("cpu").transposed is None
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
-from ops_batches import threads
 from ops_graphs import csc
+from ops_threads import threads
 from torch import Tensor
 
 from gnnbench.core.errors import DataError, UsageError
@@ -62,8 +62,8 @@ def test_tables_equal_the_reference(graph: tuple[Tensor, Tensor], n: int) -> Non
     for name in WEIGHTED:
         with threads(n):
             tables = PickSpec.weighted(name, *graph).tables
-        right = reference.weight_tables(*graph, name.removeprefix("weighted_"))
-        for a, b in zip(tables, right, strict=True):
+        expected = reference.weight_tables(*graph, name.removeprefix("weighted_"))
+        for a, b in zip(tables, expected, strict=True):
             assert a.dtype == b.dtype
             assert torch.equal(a, b)
 
@@ -152,7 +152,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "error", "message"), BAD, ids=[m for _, _, m in BAD])
-def test_bad_weights(changed: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_bad_weights_are_refused(
+    changed: dict[str, Any], error: type[Exception], message: str
+) -> None:
     arguments: dict[str, Any] = {"name": "weighted_alias", "indptr": INDPTR, "weights": GOOD}
     arguments |= changed
     with pytest.raises(error, match=message) as caught:

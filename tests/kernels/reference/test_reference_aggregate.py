@@ -29,11 +29,11 @@ def test_edge_weights_by_hand(mode, expected):
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "gcn"])
-def test_without_weights_every_edge_has_one(mode):
+def test_missing_weights_are_ones(mode):
     assert torch.equal(aggregate(BLOCK, X, mode), aggregate(BLOCK, X, mode, torch.ones(4)))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "gcn"])
-def test_gradients_of_rows_and_edge_weights(mode):
+def test_gradients_agree_with_finite_differences(mode):
     x, weights = X.double().requires_grad_(), WEIGHTS.double().requires_grad_()
     assert torch.autograd.gradcheck(lambda a, b: aggregate(BLOCK, a, mode, b), (x, weights))

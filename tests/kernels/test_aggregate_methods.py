@@ -1,4 +1,4 @@
-"""Aggregation with foreign methods: values and gradients of the reference, refused arguments."""
+"""Aggregation with the methods of other systems: values, gradients and refused arguments."""
 
 from functools import partial
 
@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from ops_blocks import block_of, random_block
+from ops_threads import threads
 
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.kernels.aggregate_groups import aggregate_groups
@@ -16,7 +17,7 @@ from gnnbench.kernels.library import load_native
 from gnnbench.kernels.reference import aggregate as reference
 
 MODES = ("sum", "mean", "gcn")
-PEERS = {
+METHODS = {
     "spmm": aggregate_spmm,
     "scatter": aggregate_scatter,
     "gnnadvisor": aggregate_groups,
@@ -33,10 +34,10 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("peer", PEERS)
-def test_values_by_hand(peer, mode):
+@pytest.mark.parametrize("method", METHODS)
+def test_values_by_hand(method, mode):
     x = X.clone().requires_grad_()
-    out = PEERS[peer](BLOCK, x, mode)
+    out = METHODS[method](BLOCK, x, mode)
     values, grads = (torch.tensor(t).float() for t in EXPECTED[mode])
     torch.testing.assert_close(out[:, 0], values)
     out.backward(torch.tensor([[1.0], [10.0], [100.0]]))
@@ -44,7 +45,7 @@ def test_values_by_hand(peer, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=15)
 @given(
     num_dst=st.integers(1, 30),
@@ -54,41 +55,41 @@ def test_values_by_hand(peer, mode):
     weighted=st.booleans(),
     seed=st.integers(0, 2**31),
 )
-def test_equals_the_reference(peer, mode, num_dst, more, edges, dim, weighted, seed):
+def test_random_blocks_equal_the_reference(method, mode, num_dst, more, edges, dim, weighted, seed):
     torch.manual_seed(seed)
     block = random_block(num_dst, num_dst + more, edges, seed)
-    weighted = weighted and "gnnadvisor" not in peer
+    weighted = weighted and "gnnadvisor" not in method
     weights = torch.rand(edges, dtype=torch.float64).add(0.5) if weighted else None
     x = torch.randn(block.num_src, dim, dtype=torch.float64)
     grad = torch.randn(num_dst, dim, dtype=torch.float64)
     results = []
-    for call in (PEERS[peer], reference.aggregate):
+    for call in (METHODS[method], reference.aggregate):
         leaves = [t.clone().requires_grad_() for t in (x, weights) if t is not None]
         out = call(block, leaves[0], mode, *leaves[1:])
         grads = torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True)
         results.append((out, *grads))
-    for ours, right in zip(*results, strict=True):
-        torch.testing.assert_close(ours, right, rtol=1e-11, atol=1e-11)
+    for ours, expected in zip(*results, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("peer", PEERS)
-def test_gradcheck(peer, mode):
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_agree_with_finite_differences(method, mode):
     block = random_block(7, 12, 25, 3)
     x = torch.randn(12, 5, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda t: PEERS[peer](block, t, mode), (x,))
+    assert torch.autograd.gradcheck(lambda t: METHODS[method](block, t, mode), (x,))
 
 
-@pytest.mark.parametrize("peer", PEERS)
-def test_unknown_mode_is_refused(peer):
+@pytest.mark.parametrize("method", METHODS)
+def test_unknown_mode_is_refused(method):
     with pytest.raises(UsageError, match="mode must be 'sum', 'mean' or 'gcn', not 'max'"):
-        PEERS[peer](BLOCK, X, "max")
+        METHODS[method](BLOCK, X, "max")
 
 
-@pytest.mark.parametrize("peer", ["spmm", "scatter"])
-def test_wrong_number_of_weights_is_refused(peer):
+@pytest.mark.parametrize("method", ["spmm", "scatter"])
+def test_wrong_number_of_weights_is_refused(method):
     with pytest.raises(UsageError, match="weights must have one row for each of the 5 edges"):
-        PEERS[peer](BLOCK, X, "sum", torch.ones(4))
+        METHODS[method](BLOCK, X, "sum", torch.ones(4))
 
 
 def test_unsupported_arguments_are_refused():
@@ -118,15 +119,14 @@ def test_groups_by_hand():
 
 @pytest.mark.parametrize("group", [1, 7, 32])
 def test_long_row_is_identical_for_any_number_of_threads(group):
-    """Its groups lie in the chunks of many workers, some of which also have other rows."""
+    """Groups of the long row belong to chunks of several workers, some with other rows."""
     torch.manual_seed(group)
     rows = [[1, 2, 3], torch.randint(0, 50, (20_000,)).tolist(), [], [4, 5]]
     block, x = block_of(rows, 50), torch.randn(50, 70)
-    results, before = [], torch.get_num_threads()
-    for threads in (1, 2, 5):
-        torch.set_num_threads(threads)
-        results.append(aggregate_groups(block, x, "sum", group=group))
-    torch.set_num_threads(before)
+    results = []
+    for n in (1, 2, 5):
+        with threads(n):
+            results.append(aggregate_groups(block, x, "sum", group=group))
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
     exact = reference.aggregate(block, x, "sum")
     sizes = reference.aggregate(block, x.abs(), "sum")
