@@ -1,4 +1,4 @@
-"""All commands spell ``--format`` alike; deprecated spellings work and warn."""
+"""``--format`` of all commands, and its deprecated spellings."""
 
 import csv
 import io

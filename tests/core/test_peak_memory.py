@@ -76,7 +76,6 @@ def test_cpu_has_no_gpu_peak(allocator):
 
 
 def test_process_bytes_exclude_checks_between_epochs(allocator):
-    """For rank 0 and other ranks alike."""
     job = Job(Cell("e", "s", "t", "", device="cuda:0"), None, Counts())
     job.peak.begin(job.device)
     stages = Stages(SimpleNamespace(job=job), SimpleNamespace(bytes_apart=7), None, print)

@@ -73,10 +73,10 @@ def test_copy_without_git_has_its_written_revision(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="no git checkout"):
         machine.write_revision()
     commit_all(tmp_path)
-    here = machine.revision()
+    written = machine.revision()
     machine.write_revision()
     (tmp_path / ".git").rename(tmp_path / "elsewhere")
-    assert machine.revision() == here and len(here["git_revision"]) == 40
+    assert machine.revision() == written and len(written["git_revision"]) == 40
     (package / "x.py").write_text("2")  # the code changed since the revision was written
     assert machine.revision()["git_revision"] is None
 
@@ -90,10 +90,10 @@ def test_copy_over_an_older_checkout_has_its_written_revision(tmp_path, monkeypa
     for text in "12":
         (package / "x.py").write_text(text)
         commit_all(tmp_path)
-    here = machine.revision()
+    written = machine.revision()
     machine.write_revision()
     git(tmp_path, "reset", "-q", "--soft", "HEAD~1")
-    assert machine.revision() == here and here["git_dirty"] is False
+    assert machine.revision() == written and written["git_dirty"] is False
     (libraries / "libx.so").write_bytes(b"1")  # an additional library
     assert machine.revision()["git_dirty"] is True
 
