@@ -137,7 +137,7 @@ def test_pick_and_frontier_apply_to_all_systems(grid):
     assert "no pick 'reservoir'" in expanded.unsupported[dgl[1]]
 
 
-def test_constraints_by_path(grid):
+def test_constraints_exclude_combinations_by_path(grid):
     text = SAMPLE + (
         "'baseline.sampler' = ['hop-by-hop', 'gnnlab']\npick = ['floyd', 'reservoir']\n"
         "[[constraints]]\nexclude = { 'baseline.sampler' = 'gnnlab', pick = 'floyd' }\n"

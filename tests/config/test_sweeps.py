@@ -82,7 +82,7 @@ SWEEPS = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "thr
 @pytest.mark.parametrize(
     ("profile", "systems", "points"), [("smoke", 2, 7), ("laptop", 3, 15), ("gpu", 4, 17)]
 )
-def test_scalability_definition(profile, systems, points):
+def test_scalability_definition_sweeps_around_the_centre(profile, systems, points):
     """Every sweep contains the centre, and varies only its own axes."""
     resolved = ex.resolve(ex.load("scalability"), profile)
     grid = expand(resolved, resolve)
@@ -128,7 +128,7 @@ def test_weak_scaling_has_one_process_of_each_batch_size(profile, swept, seeds):
 
 
 @pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 16), ("gpu", 38)])
-def test_memory_definition(profile, cells):
+def test_memory_definition_has_its_cells(profile, cells):
     resolved = ex.resolve(ex.load("memory"), profile)
     assert resolved.measure.memory
     assert len(expand(resolved, resolve).cells) == cells

@@ -156,7 +156,7 @@ def test_plug_in_is_detected_as_a_system_or_a_stage(extra):
     assert registry.plugins() == ["mine", "own"]
 
 
-def test_a_process_without_plugins_does_not_import_them(extra):
+def test_process_without_plugins_does_not_import_them(extra):
     extra("system", "own=lone_system:OWN")
     with registry.without_plugins():
         assert registry.load("system", "baseline").name == "baseline"

@@ -153,7 +153,7 @@ def check_sums_of_rows(
      (torch.float64, 6), (torch.float64, 130), (torch.float16, 30), (torch.float16, 264),
      (torch.bfloat16, 33)],
 )  # fmt: skip
-def test_sums_of_rows(kernels, kernel, dtype, dim):
+def test_sums_of_rows_equal_matrix_products(kernels, kernel, dtype, dim):
     """Forward and backward, by mode, with and without weights; a row of 400 edges."""
     draws = torch.Generator().manual_seed(dim)
     for num_dst, num_src, top, hub in SHAPES:
@@ -175,7 +175,7 @@ def test_sums_of_rows(kernels, kernel, dtype, dim):
     dtype=st.sampled_from(list(DTYPES)), mode=st.sampled_from(list(MODES)),
     weighted=st.booleans(), seed=st.integers(0, 2**31),
 )  # fmt: skip
-def test_sums_of_random_rows(
+def test_sums_of_random_rows_equal_matrix_products(
     kernels, kernel, num_dst, more, top, hub, dim, dtype, mode, weighted, seed
 ):
     kernels.seed(ctypes.c_uint64(seed))
@@ -209,7 +209,7 @@ def rows_of(degrees: list[int], num_columns: int) -> tuple[Tensor, Tensor]:
      [64, 3, 0], [65], [0] * 200],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype, dim", [(torch.float32, 3), (torch.float16, 8)])
-def test_rows_of_every_length(kernels, degrees, dtype, dim):
+def test_rows_of_every_length_do_not_depend_on_the_schedule(kernels, degrees, dtype, dim):
     """Every schedule gives identical bits."""
     indptr, columns = rows_of(degrees, 200)
     draws = torch.Generator().manual_seed(dim)
@@ -267,7 +267,7 @@ def test_chunks_grow_with_the_number_of_edges(kernels):
 
 @pytest.mark.parametrize("kernel", [(TUNED, 4, 0), SPREAD, (MEMORY_AWARE, 8, 32)], ids=str)
 @pytest.mark.parametrize("heads, width", [(8, 8), (3, 5), (2, 64), (4, 1), (2, 6), (5, 40)])
-def test_sums_of_heads(kernels, kernel, heads, width):
+def test_sums_of_heads_equal_matrix_products(kernels, kernel, heads, width):
     draws = torch.Generator().manual_seed(width)
     for num_dst, num_src, top, hub in SHAPES:
         block = drawn_block(num_dst, num_src, top, width, hub)
@@ -291,7 +291,7 @@ def test_sums_of_heads(kernels, kernel, heads, width):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("heads, width", [(1, 1), (8, 8), (3, 5), (2, 64), (1, 300)])
-def test_products_at_edges(kernels, dtype, heads, width):
+def test_edge_dots_equal_sums_of_products(kernels, dtype, heads, width):
     draws = torch.Generator().manual_seed(width)
     for num_dst, num_src, top, hub in SHAPES:
         block = drawn_block(num_dst, num_src, top, width, hub)
@@ -312,7 +312,7 @@ def test_products_at_edges(kernels, dtype, heads, width):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("heads", [1, 3, 8])
-def test_edge_operators(kernels, dtype, heads):
+def test_edge_operators_equal_torch(kernels, dtype, heads):
     """Sums of both ends, softmax over rows and its gradient, and a row of 400 edges."""
     draws = torch.Generator().manual_seed(heads)
     kind = c_int(DTYPES[dtype])
@@ -343,7 +343,7 @@ def test_edge_operators(kernels, dtype, heads):
 
 @pytest.mark.parametrize("dim, workers", [(1, 32), (30, 32), (33, 7), (1100, 32)])
 @pytest.mark.parametrize("group", [1, 4, 32, 100])
-def test_sums_of_groups(kernels, dim, workers, group):
+def test_sums_of_groups_equal_matrix_products(kernels, dim, workers, group):
     for num_dst, num_src, top, hub in SHAPES:
         block = drawn_block(num_dst, num_src, top, dim, hub)
         indptr, indices = block.indptr, block.indices

@@ -68,7 +68,7 @@ def test_nodes_inserted_by_several_threads_get_one_id(name: str, dtype: torch.dt
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("name", FUSED)
-def test_empty_seeds_and_graphs(name: str, frontier: str) -> None:
+def test_empty_seeds_and_graphs_give_empty_blocks(name: str, frontier: str) -> None:
     ops_batches.check_empty(FUSED[name], frontier)
 
 

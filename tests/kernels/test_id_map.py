@@ -27,7 +27,7 @@ def test_id_map_by_hand() -> None:
     [(0, torch.int32), (0, torch.int64), (1 << 40, torch.int64)],
 )
 @pytest.mark.parametrize("spread", [300, 30_000, 10_000_000])
-def test_equals_the_reference(count: int, low: int, dtype: torch.dtype, spread: int) -> None:
+def test_id_map_equals_the_reference(count: int, low: int, dtype: torch.dtype, spread: int) -> None:
     rng = np.random.default_rng(spread + count)
     dst = torch.from_numpy(rng.choice(spread, 200, replace=False) + low).to(dtype)
     neighbors = torch.from_numpy(rng.integers(0, spread, 50_000) + low).to(dtype)

@@ -63,12 +63,12 @@ def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
     ops_batches.check_long_rows(pgsampler_batch, pick)
 
 
-def test_empty_and_isolated_seeds() -> None:
+def test_empty_and_isolated_seeds_have_no_edges() -> None:
     ops_batches.check_empty(pgsampler_batch, "cumulative")
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
-def test_any_number_of_hops(hops: int) -> None:
+def test_any_number_of_hops_is_the_same_work(hops: int) -> None:
     # The flags of a vertex take 2, 4, 8, 16 or 32 bits of a word.
     graph = csc([1, 2, 0, 3, 1, 1, 2] * 9, torch.int32, 3)
     check_same(

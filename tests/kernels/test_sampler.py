@@ -217,7 +217,7 @@ def test_rows_longer_than_one_window_of_draws(pick: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
+def test_thinned_rows_of_millions_equal_the_reference(dtype: torch.dtype) -> None:
     # Cells of up to 2^21 items, for which the reference uses a separate table.
     indptr = torch.tensor([0, 1 << 22, (1 << 22) + 3_000_001])
     indices = (torch.arange(int(indptr[-1])) % 2).to(dtype)
@@ -229,7 +229,9 @@ def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
-def test_empty_seeds_and_graphs(sample: Callable[..., Any], frontier: str) -> None:
+def test_empty_seeds_and_graphs_give_empty_blocks(
+    sample: Callable[..., Any], frontier: str
+) -> None:
     check_empty(sample, frontier)
 
 

@@ -64,7 +64,7 @@ def test_gpu_aggregations_do_not_run_on_a_cpu(name):
 
 
 @pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])
-def test_settings_of_gnnadvisor(wrong):
+def test_invalid_settings_of_gnnadvisor_are_refused(wrong):
     assert GnnAdvisor(group=3, dim_workers=8).plain()["group"] == 3
     with pytest.raises(UsageError, match=f"'gnnadvisor'.{next(iter(wrong))} cannot be"):
         GnnAdvisor(**wrong)

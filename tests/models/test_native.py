@@ -25,13 +25,13 @@ WITH_SELF = LinearWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zero
 WEIGHTED = block([0, 2, 2], [2, 3], [10, 11, 12, 13], 2, torch.tensor([3.0, 1.0]))
 
 
-def test_gcn_layer():
+def test_gcn_layer_by_hand():
     """(sum of sampled + self) / (d + 1) with an identity weight."""
     layer = framework_of("native").layer(GCN, ONE)
     assert layer(OUTER, X).tolist() == [[(3.0 + 5.0 + 1.0) / 3], [2.0]]
 
 
-def test_graphsage_layer():
+def test_graphsage_layer_by_hand():
     """Self plus the mean of the sampled neighbours, which is 0 without any."""
     layer = framework_of("native").layer(GRAPHSAGE, WITH_SELF)
     assert layer(OUTER, X).tolist() == [[4.0 + 10.0], [20.0]]
@@ -81,7 +81,7 @@ def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
     assert edge_weight.grad.abs().sum() > 0
 
 
-def test_gin_layer():
+def test_gin_layer_by_hand():
     """ReLU(2 (self + sum of the sampled) - 12) * 3 + 1: the second row is below 0 inside."""
     weights = MlpWeights(*(torch.tensor(v) for v in ([[2.0]], [-12.0], [[3.0]], [1.0])))
     layer = framework_of("native").layer(GIN, weights)
@@ -89,7 +89,7 @@ def test_gin_layer():
 
 
 @pytest.mark.parametrize("spec", [Csr, Scatter])
-def test_gat_layer(spec):
+def test_gat_layer_by_hand(spec):
     """Two heads, one wide. Scores of head 0 are 1 + 3 and 1 + 5, of head 1 its sources' negated and
     through the LeakyReLU; the second destination has no neighbour and gets the bias."""
     weights = AttentionWeights(
@@ -109,7 +109,7 @@ def test_gat_layer(spec):
     [(OUTER, (4 + 8) / 2), (WEIGHTED, (3 * 4 + 8) / 4)],
     ids=["equal", "visits"],
 )
-def test_pinsage_layer(of, mean):
+def test_pinsage_layer_by_hand(of, mean):
     """10 self + 100 times the mean of ReLU(2 h - 2) + 7; without neighbours the mean is 0."""
     weights = ConvolveWeights(*(torch.tensor(v) for v in ([[2.0]], [-2.0], [[10.0, 100.0]], [7.0])))
     layer = framework_of("native").layer(PINSAGE, weights)

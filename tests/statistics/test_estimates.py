@@ -17,7 +17,7 @@ from gnnbench.statistics.estimates import (
 times = st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=40)
 
 
-def test_mean_interval():
+def test_mean_interval_by_hand():
     # Mean 2, standard deviation 1, n = 3: 4.3027 (95 %, 2 degrees of freedom) / sqrt(3)
     estimate = mean_interval([1.0, 2.0, 3.0])
     half = 4.302653 / math.sqrt(3)
@@ -62,7 +62,7 @@ def test_coverage_equals_the_level_for_few_samples(n):
         assert sum(e.low <= 10 <= e.high for e in boot) < 350
 
 
-def test_welch_interval():
+def test_welch_interval_by_hand():
     # Means 0 and 1, variances 1 and 4, n = 3 and 4: standard error sqrt(1/3 + 1)
     a, b = [-1.0, 0.0, 1.0], [1 - math.sqrt(6), 1.0, 1.0, 1 + math.sqrt(6)]
     estimate = welch(a, b)

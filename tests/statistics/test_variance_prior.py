@@ -74,7 +74,7 @@ def test_variances_come_from_tables_of_runs(tmp_path):
     assert fit_runs([tmp_path], "one run") == {}
 
 
-def test_committed_priors():
+def test_committed_priors_are_plausible():
     assert set(committed()) == {"cpu", "cuda"}
     for prior in committed().values():
         assert prior.variances >= 100 and 1 < prior.degrees < 10 and 0 < prior.slope <= 1

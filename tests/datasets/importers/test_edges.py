@@ -125,7 +125,7 @@ def test_num_nodes_keeps_the_ids(root: Path, write) -> None:
         import_source(path, "other", num_nodes=7)
 
 
-def test_symmetric_and_parallel_edges(root: Path, write) -> None:
+def test_symmetric_import_merges_parallel_edges(root: Path, write) -> None:
     path = write("0 1\n0 1\n1 1\n2 0\n")
     plain = open_graph(import_source(path, "plain"))
     assert stored_edges(plain) == [(2, 0), (0, 1), (0, 1), (1, 1)]
@@ -179,7 +179,9 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
         ),
     ],
 )  # fmt: skip
-def test_notes_on_imported_lines(root: Path, write, text, options, notes) -> None:
+def test_merged_kept_and_renumbered_edges_are_reported(
+    root: Path, write, text, options, notes
+) -> None:
     assert open_graph(import_source(write(text), "mine", **options)).meta["notes"] == notes
 
 
@@ -219,7 +221,7 @@ def test_seeded_features_labels_and_split_are_recorded(root: Path, write) -> Non
     assert [len(p) for p in (most.train_idx, most.val_idx, most.test_idx)] == [100, 0, 0]
 
 
-def test_names_of_imported_graphs(root: Path, write, tmp_path: Path) -> None:
+def test_imported_graph_is_found_and_replaced_by_name(root: Path, write, tmp_path: Path) -> None:
     path = write("0 1\n1 0\n")
     folder = import_source(path, "My-Graph")
     assert folder == root / "imported" / "my_graph"
@@ -264,7 +266,7 @@ def test_invalid_options_are_refused(root: Path, write, name: str, options, mess
         import_source(write("0 1\n"), name, **options)
 
 
-def test_sources_other_than_text(root: Path, write, make_npz, tmp_path: Path) -> None:
+def test_other_sources_are_imported_or_refused(root: Path, write, make_npz, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder; give an edge list"):
         import_source(tmp_path, "mine")
     with pytest.raises(UsageError, match="never loads; load it in Python"):

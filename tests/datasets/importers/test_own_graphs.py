@@ -278,7 +278,7 @@ def test_features_labels_and_split_of_an_edge_list(
     assert "node_ids" not in graph.meta["arrays"]
 
 
-def test_sparse_scipy_features(root: Path, tmp_path: Path, edges: Path) -> None:
+def test_sparse_scipy_features_are_imported(root: Path, tmp_path: Path, edges: Path) -> None:
     sp.save_npz(tmp_path / "f.npz", sp.csr_matrix(X))
     assert np.array_equal(import_graph(edges, features=tmp_path / "f.npz").features, X)
 

@@ -29,7 +29,7 @@ def stored(tmp_path: Path, arrays) -> Path:
     return write_graph(tmp_path / "graph", name="tiny", num_classes=3, licence="CC0", **arrays)
 
 
-def test_round_trip(stored: Path, arrays) -> None:
+def test_stored_graph_equals_its_arrays(stored: Path, arrays) -> None:
     graph = open_graph(stored)
     for key in KEYS:
         tensor = getattr(graph, key)
