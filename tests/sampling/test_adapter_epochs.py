@@ -28,8 +28,8 @@ except MissingError:
 NODES, BATCH = 70, 20
 EPOCHS = (3, 1, 1)
 # Workers, whether they persist, how they start, and whether seeds are shuffled. With 3 workers the
-# 4 batches are uneven shards. Spawned workers: test_workers.py.
-WAYS = [(2, False, "fork", True), (3, True, "fork", True), (2, True, "forkserver", True)]
+# 4 batches are uneven shards. Other ways to start workers: test_workers.py.
+WAYS = [(2, False, "fork", True), (3, True, "fork", True)]
 
 
 class Shuffled(torch.utils.data.Sampler):
@@ -62,8 +62,6 @@ def process_options(workers, persistent, start):
     if workers == 0:
         return {}
     context = multiprocessing.get_context(start)
-    if start == "forkserver":
-        context.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
     return {
         "num_workers": workers, "persistent_workers": persistent, "multiprocessing_context": context
     }  # fmt: skip

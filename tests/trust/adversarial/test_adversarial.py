@@ -1,5 +1,9 @@
-"""No system that does less work is reported as correct and faster."""
+"""No system that does less work is reported as correct and faster.
 
+Attacks that are, by ``docs/trust.md``, run with ``GNNBENCH_ALL_ATTACKS=1`` only.
+"""
+
+import os
 import re
 import sys
 
@@ -21,14 +25,20 @@ def known(patch):
     patch.setenv(registry.extra_variable(registry.SYSTEM), value)
 
 
+ALL = os.environ.get("GNNBENCH_ALL_ATTACKS") == "1"
+
+
 class Correct(AssertionError):
     """An attack is reported as correct and faster."""
 
 
 def cases(attacks):
     for attack in attacks:
-        marks = pytest.mark.xfail(strict=attack.always, reason=attack.passes, raises=Correct)
-        yield pytest.param(attack, id=attack.name, marks=marks if attack.passes else ())
+        passes = (
+            pytest.mark.xfail(strict=attack.always, reason=attack.passes, raises=Correct),
+            pytest.mark.skipif(not ALL, reason="a known gap (docs/trust.md)"),
+        )
+        yield pytest.param(attack, id=attack.name, marks=passes if attack.passes else ())
 
 
 def assert_reported(attack, out, device=""):
