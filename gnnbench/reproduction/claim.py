@@ -50,6 +50,7 @@ class PointFields(_Strict):
                    With ``versus`` the compared numbers are those of the pairs, and two paths are
                    the axes of ``of`` and of ``versus``
     ``along_with`` columns that change together with that axis, such as the graph
+    ``than``       labels ``of`` and ``versus`` of other pairs: the number is a ratio over theirs
     ``over``       a column, such as ``seed``: the mean over cells that differ in it is one number
     ``rows``       columns of ``cells.csv`` and their values; ``dataset`` is the graph's name,
                    whether real or a twin of any scale
@@ -71,6 +72,7 @@ class PointFields(_Strict):
     by: Literal["", "ratio", "difference"] = ""
     along: str = ""
     along_with: list[str] = []
+    than: dict[Literal["of", "versus"], str] = {}
     over: str = ""
     versus_rows: dict[str, Value | list[Value]] = Field(
         {}, validation_alias=AliasChoices("versus_rows", "beside_rows")
@@ -110,6 +112,8 @@ class ClaimPoint(PointFields):
             raise ValueError("'over' cannot be combined with 'along' or with times")
         if len(self.along.split()) > (2 if self.versus else 1):
             raise ValueError("'along' takes one path, or two with 'versus'")
+        if self.than and (len(self.than) != 2 or self.along or self.by != "ratio"):
+            raise ValueError("'than' needs 'of' and 'versus', by = \"ratio\" and no 'along'")
         if self.along_with and not self.along:
             raise ValueError("'along_with' requires 'along'")
         if self.versus_rows and not self.versus:
@@ -156,6 +160,8 @@ class Claim(ClaimPoint):
     ``improved`` fields that differ where the same idea is implemented as well as this suite can;
                  they count where the published variant is refuted. Those of a point come on top
     ``cells``    number of cells of the paper's grid, for a claim about all of them
+    ``faster_rival`` whether the rival is faster than the paper's: the claim can hold, and failing
+                 does not refute it
     ``verdict``  ``not checkable here`` or ``ill-posed``, with the reason in ``because``
     ``lacks``    what has to be built to measure it
     ``note``     how the judged number differs from the claimed one
@@ -176,6 +182,7 @@ class Claim(ClaimPoint):
     improved: PointFields | None = None
     cells: Annotated[int, Field(ge=0)] = 0
     gpus: Annotated[int, Field(ge=1)] = 1
+    faster_rival: bool = False
     verdict: Literal["", "not checkable here", "ill-posed"] = ""
     because: str = ""
     lacks: str = ""

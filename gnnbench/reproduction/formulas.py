@@ -65,6 +65,14 @@ def product(*factors: float) -> float:
     return math.prod(factors)
 
 
+def topology_share(
+    nodes: float, edges: float, features: float, feature_bytes: float, id_bytes: float
+) -> float:
+    """Share of the topology (CSR) in the bytes of a graph's topology and features."""
+    topology = (nodes + 1 + edges) * id_bytes
+    return topology / (topology + nodes * features * feature_bytes)
+
+
 def sum_gap(total: float, *parts: float) -> float:
     """Difference between a printed total and the sum of its parts."""
     return abs(total - sum(parts))
@@ -101,5 +109,6 @@ Formula = (
 _ALL: tuple[Formula, ...] = (
     requests, access_ratio, updates, updates_ratio, passes, host_rate, processors, table_mib,
     standby_wakes, samplers, amdahl, sampling_part, product, sum_gap,
+    topology_share,
 )  # fmt: skip
 FORMULAS: Mapping[str, Formula] = MappingProxyType({f.__name__: f for f in _ALL})

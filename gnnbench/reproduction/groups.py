@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from gnnbench.analysis.labels import parse_label
 from gnnbench.reproduction.claim import ClaimPoint
 from gnnbench.reproduction.evidence import alike, comparable_pairs, pools, steps
 from gnnbench.schema import CellRow
@@ -19,7 +20,7 @@ class CellGroup:
     """The cells of one number: those of ``first``, compared with those of ``second`` if any.
 
     Several cells of one side differ in one column, and their mean counts. ``earlier`` is the group
-    one step before on an axis; the number is then this group's over the earlier one's.
+    one step before on an axis, or that of ``than``; the number is then this group's over its.
     """
 
     first: tuple[CellRow, ...]
@@ -41,6 +42,9 @@ class CellGroup:
 
 def groups(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
     """One group for each number of a point."""
+    if point.than:
+        yield from _relative(point, rows)
+        return
     if point.along and point.versus:
         yield from _growth(point, rows)
         return
@@ -79,6 +83,16 @@ def _growth(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
                 (a.second[0], b.second[0])
             ]:
                 yield CellGroup(a.first, a.second, b)
+
+
+def _relative(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
+    """Pairs of cells, each with the pair that ``than`` names, equal in all other settings."""
+    own = point.model_copy(update={"than": {}})
+    other = own.model_copy(update={"of": point.than["of"], "versus": point.than["versus"]})
+    labels = (own.of, own.versus, other.of, other.versus)
+    for a, b in product(groups(own, rows), groups(other, rows)):
+        if alike(a.first[0], b.first[0], {key for name in labels for key in parse_label(name)[1]}):
+            yield CellGroup(a.first, a.second, b)
 
 
 def equal(a: CellGroup, b: CellGroup, free: Collection[str]) -> bool:

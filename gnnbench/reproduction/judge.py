@@ -75,6 +75,8 @@ def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
     verdict, reason = weaken_for_twins(claim, findings, verdict, reason)
     if verdict == REFUTED and claim.is_absolute_size:
         verdict, reason = UNCLEAR, f"{reason}, but absolute sizes depend on the paper's hardware"
+    if verdict == REFUTED and claim.faster_rival:
+        verdict, reason = UNCLEAR, f"{reason}, but the rival here is faster than the paper's"
     several = MULTI_MACHINE_MEASURES.get(claim.measure)
     if verdict == REFUTED and several is not None and several.is_time:
         verdict, reason = UNCLEAR, f"{reason}, but emulated machines share their cores"

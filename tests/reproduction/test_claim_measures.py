@@ -35,7 +35,7 @@ def test_of_ceiling_is_the_best_kernel_and_of_peak_its_share_of_fma(tmp_path):
     assert (estimate.value, estimate.low, estimate.high, estimate.n) == (0.9, 0.88, 1.02, 5)
     (share,) = verdict_of(claim(measure="of_peak", of="baseline"), folder).findings
     estimate = share.estimate
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.04, 3 / 110, 5 / 90))
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.08, 6 / 110, 10 / 90))
 
 
 def test_ratio_of_memory_levels_has_interval_bounds(tmp_path):

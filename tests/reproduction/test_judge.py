@@ -332,6 +332,29 @@ def test_absolute_size_is_not_refuted_on_another_machine(tmp_path):
     )
 
 
+def test_faster_rival_confirms_but_does_not_refute(two):
+    order = timed(kind="order", number=None, least=1.0, faster_rival=True)
+    assert verdict_of(order, two(1.2, 1.1, 1.3)).verdict == "holds"
+    judged = verdict_of(order, two(0.8, 0.7, 0.9, name="slower"))
+    assert judged.verdict == "unclear"
+    assert judged.reason.endswith("but the rival here is faster than the paper's")
+
+
+def test_ratio_is_compared_with_that_of_another_pair(tmp_path):
+    cells = [cached("ref", "degree", 0.1, reference_id="ref", work_class="")]
+    for name, ratio in (("presc#1", 3.0), ("optimal", 1.5)):
+        result = {"ratio": ratio, "ratio_ci_low": ratio - 0.01, "ratio_ci_high": ratio + 0.01}
+        cells.append(cached(name, name, 0.1, **result, pairs=5))
+    than = {"of": "tsota features.policy=degree", "versus": "tsota features.policy=optimal"}
+    larger = timed(kind="order", number=None, least=1.0, than=than)
+    judged = verdict_of(larger, write_run(tmp_path / "run", cells))
+    (finding,) = judged.findings
+    assert judged.verdict == "holds" and finding.estimate.value == pytest.approx(2.0)
+    assert finding.estimate.low == pytest.approx(2.99 / 1.51)
+    smaller = larger.model_copy(update={"least": None, "most": 1.0})
+    assert verdict_of(smaller, tmp_path / "run").verdict == "refuted"
+
+
 def test_cells_are_compared_with_otherwise_equal_cells(tmp_path):
     policies = [
         ("degree", 0.1, 50),
