@@ -52,6 +52,19 @@ def of_peak(evidence: RunEvidence, row: CellRow) -> Estimate:
     return Estimate(2 * best.value / peak["value"], 2 * low, 2 * high, best.n)
 
 
+def hit_rate_gap(evidence: RunEvidence, row: CellRow) -> Estimate:
+    """Hit rate of the L2 cache less that of the L1, in the cell's fastest forward aggregation.
+
+    Exact: ncu counts one launch of the kernel, with empty caches.
+    """
+    counted = [
+        (r["value"], r["l2_hit"] - r["l1_hit"])
+        for r in _kernels(evidence, row)
+        if r["direction"] == "forward" and None not in (r["value"], r["l1_hit"], r["l2_hit"])
+    ]
+    return exact(max(counted)[1]) if counted else NOTHING
+
+
 def level_ratio(faster: str, slower: str) -> MeasureFunction:
     """Read rate of one memory level / read rate of another."""
 

@@ -38,6 +38,20 @@ def test_of_ceiling_is_the_best_kernel_and_of_peak_its_share_of_fma(tmp_path):
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.08, 6 / 110, 10 / 90))
 
 
+def test_gap_between_the_caches_is_that_of_the_fastest_forward_aggregation(tmp_path):
+    rows = [
+        kernel(value=2.0, l1_hit=0.05, l2_hit=0.2), kernel(value=1.0, l1_hit=0.5, l2_hit=0.1),
+        kernel(direction="backward", value=9.0, l1_hit=0.5, l2_hit=0.1), kernel(value=3.0),
+    ]  # fmt: skip
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
+    statement = claim(measure="hit_rate_gap", of="baseline", number=None, tolerance=None, least=0.0)
+    judged = verdict_of(statement, folder)
+    assert judged.verdict == "holds"
+    assert judged.findings[0].estimate.value == pytest.approx(0.15)
+    without = write_run(tmp_path / "without", [cell("a", "baseline")], roofline=[kernel()])
+    assert verdict_of(statement, without).verdict == "not measured"
+
+
 def test_ratio_of_memory_levels_has_interval_bounds(tmp_path):
     levels = [
         {**PEAK, "name": "read", "unit": "B/s", "level": level,
