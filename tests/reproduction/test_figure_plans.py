@@ -49,7 +49,9 @@ def test_first_run_that_can_be_executed_is_chosen(planned):
 
 def test_error_names_the_reason_where_none_can_be_executed(planned):
     planned()
-    message = f"'fastgl/fig15' cannot run here: {NO_GPU}; --profile with one of fastgl-fig15-published, "
+    message = (
+        f"'fastgl/fig15' cannot run here: {NO_GPU}; --profile with one of fastgl-fig15-published, "
+    )
     with pytest.raises(MissingError, match=message):
         run_of("fastgl/fig15")
 
