@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnnbench.core.fanouts import at_most
 from gnnbench.core.fault import Fault
-from gnnbench.core.minibatch import MiniBatch
+from gnnbench.core.minibatch import Block, MiniBatch
 from gnnbench.datasets.graph import Graph
 from gnnbench.kernels import rng
 from gnnbench.kernels.reference import sampler
@@ -122,7 +122,23 @@ def _forward_error(
         weights = [w.mapped(rounded) for w in fixed.weights]
         return [reference.forward(fixed.model, weights, fixed.batch.blocks, rounded(x.double()))]
 
-    return _judge(["forward values"], [forward(fixed.batch, x)], right)
+    return _judge(["forward values on the fixed block"], [forward(fixed.batch, x)], right)
+
+
+def check_values(
+    model: str, weights: Sequence[LayerWeights], blocks: Sequence[Block], x: Tensor, values: Tensor
+) -> float:
+    """Raise ``Fault`` unless ``values`` ``[num_seeds, classes]`` of a batch are the reference's.
+
+    ``weights`` float64; ``blocks`` with the input layer first, and ``x`` float32, their input rows,
+    on the CPU. Returns the relative error in the Frobenius norm.
+    """
+
+    def right(rounded: Rounding) -> list[Tensor]:
+        exact = [w.mapped(rounded) for w in weights]
+        return [reference.forward(model, exact, blocks, rounded(x.double()))]
+
+    return _judge(["forward values of a sampled batch"], [values], right)
 
 
 def check_backward(
@@ -148,7 +164,9 @@ def check_backward(
     by_leaf = _gradients_by_leaf(leaves, parameters)
     # A bias of one value may be a sum that cancels: all biases together are not.
     groups = {
-        f"gradients of the {what}": [at for at in by_leaf if leaves[at].dim() == dims]
+        f"gradients of the {what} on the fixed block": [
+            at for at in by_leaf if leaves[at].dim() == dims
+        ]
         for what, dims in (("weights", 2), ("biases", 1))
     }
 
@@ -165,7 +183,7 @@ def check_backward(
 
     if our_rows is None:
         our_rows = torch.zeros_like(point.x)
-    names = ["gradients of the input rows", *groups]
+    names = ["gradients of the input rows on the fixed block", *groups]
     return _judge(names, joined(our_rows, by_leaf.__getitem__), right), len(by_leaf)
 
 
@@ -206,8 +224,7 @@ def _judge(
     for number, (name, mine, should) in enumerate(zip(names, ours, exact, strict=True)):
         if mine.shape != should.shape:
             raise Fault(
-                f"{name} on the fixed block have the shape {list(mine.shape)}"
-                f" where {list(should.shape)} is right"
+                f"{name} have the shape {list(mine.shape)} where {list(should.shape)} is right"
             )
         off, size = float((mine.cpu().double() - should).norm()), float(should.norm())
         allowed = TOLERANCE * size
@@ -217,8 +234,8 @@ def _judge(
         if not off <= allowed:
             error, limit = (off / size, allowed / size) if size else (float("inf"), TOLERANCE)
             raise Fault(
-                f"{name} on the fixed block are off by {error:.1e} (relative, Frobenius norm)"
-                f" where {limit:.0e} is allowed"
+                f"{name} are off by {error:.1e} (relative, Frobenius norm) where {limit:.0e} is"
+                " allowed"
             )
         worst = max(worst, off / size if size else 0.0)
     return worst

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from gnnbench.core.minibatch import Batch, Hop
 from gnnbench.models import gradient_check
+from gnnbench.models.kinds import MODELS
+from gnnbench.models.weights import layer_dims, make_weights
 from gnnbench.pipelines.padded import PaddedStep
 from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.systems.runtime.built_system import BuiltSystem
@@ -28,6 +30,8 @@ from gnnbench.validation.law import WALK
 # Seeds of each batch that is checked after the gate: every edge of 8000 seeds takes seconds, and
 # the copied batches of timed epochs have full size.
 RECHECK_SEEDS = 1024
+# Seeds of the batch by which the layers are checked after timing: its reference is in float64.
+LAYER_SEEDS = 256
 # Largest relative difference of loss and gradients between a padded step and the layers that the
 # gate checked: sums run in another order, which now and then opens a ReLU.
 MAX_STEP_ERROR = 0.01
@@ -147,20 +151,51 @@ def _check_training(
 
     Drops all batches but the first, because a step needs memory, too. Raises ``gate.Fault``.
     """
+    trainer = system.trainer
+    assert trainer is not None
+    details = report.details
+    details["forward_error"], details["backward_error"], details["weight_gradients"] = (
+        _check_layers(system, seeds)
+    )
+    details["step_error"] = _step_error(system, batches[0])
+    del batches[1:]
+    report.deterministic = is_deterministic(system.stages, trainer, batches[0])
+
+
+def _check_layers(system: BuiltSystem, seeds: Tensor) -> tuple[float, float, int]:
+    """Compare values and gradients on a fixed block with float64, with initial weights.
+
+    Returns the errors of both, and the number of weights. Raises ``gate.Fault``.
+    """
     cell, graph, trainer = system.job.cell, system.job.graph, system.trainer
     assert trainer is not None
     visits = system.stages.sampler.law.name == WALK
     fixed = gradient_check.FixedBlock.of(
         graph, cell.model, cell.hidden, cell.fanouts, cell.seed, seeds, visits=visits
     )
-    details = report.details
-    details["forward_error"] = gradient_check.check_forward(graph, fixed, trainer.forward)
-    details["backward_error"], details["weight_gradients"] = gradient_check.check_backward(
-        fixed, partial(layer_gradients, trainer)
-    )
-    details["step_error"] = _step_error(system, batches[0])
-    del batches[1:]
-    report.deterministic = is_deterministic(system.stages, trainer, batches[0])
+    forward_error = gradient_check.check_forward(graph, fixed, trainer.forward)
+    backward = gradient_check.check_backward(fixed, partial(layer_gradients, trainer))
+    return forward_error, *backward
+
+
+def _recheck_layers(system: BuiltSystem, seeds: Tensor) -> None:
+    """Check the layers again, on the fixed block and on a sampled batch. Raises ``gate.Fault``.
+
+    Layers could compute something else once the gate is over, or for batches of another size.
+    """
+    cell, graph, trainer = system.job.cell, system.job.graph, system.trainer
+    store = system.stages.store
+    if trainer is None or store is None:
+        return
+    with trainer.initial_weights():
+        _check_layers(system, seeds)
+        batch = system.stages.sampler.checked(seeds[:LAYER_SEEDS], 0)
+        values = trainer.values(batch, store.load(batch))
+    blocks = [block.mapped(Tensor.cpu) for block in batch.blocks]
+    dims = layer_dims(graph.feature_dim, cell.hidden, graph.num_classes, len(cell.fanouts))
+    weights = [w.mapped(Tensor.double) for w in make_weights(dims, MODELS[cell.model], cell.seed)]
+    rows = graph.features[batch.input_nodes.cpu().long()]
+    gradient_check.check_values(cell.model, weights, blocks, rows, values)
 
 
 def _step_error(system: BuiltSystem, batch: Batch) -> float:
@@ -226,7 +261,7 @@ def _sample_and_check(system: BuiltSystem, seeds: Tensor, number: int) -> list[H
 
 
 def recheck(system: BuiltSystem, epoch: int, brief: bool = False) -> str:
-    """Check structure, law and rows of fresh seeds, whose batches no cache of results can have.
+    """Check structure, law, rows and layers by fresh seeds, whose batches no cache can have.
 
     Returns what is wrong, or "".
     """
@@ -239,6 +274,7 @@ def recheck(system: BuiltSystem, epoch: int, brief: bool = False) -> str:
         _check_law(system, some_seeds)
         if not brief:
             sampler.check(all_seeds[-1][:REFERENCE_SEEDS])
+            _recheck_layers(system, all_seeds[0])
     except gate.Fault as fault:
         return str(fault)
     finally:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class ModelTrainer:
         )
         if cell.jitter:
             self.jitter(cell.jitter)
+        self._initial = [p.detach().clone() for p in self.model.parameters()]  # on the host
         self.model = self.model.to(job.device)
         self._labels = to_device(graph.labels, job.device)
         self._optimizer = Adam(
@@ -161,6 +163,18 @@ class ModelTrainer:
         for tensor, saved in zip(self.state(), kept, strict=True):
             tensor.copy_(saved)
 
+    @contextmanager
+    def initial_weights(self) -> Iterator[None]:
+        """Give the model the weights that it began with, and afterwards its own again."""
+        saved = self.kept()
+        with torch.no_grad():
+            for parameter, initial in zip(self.model.parameters(), self._initial, strict=True):
+                parameter.copy_(initial)
+        try:
+            yield
+        finally:
+            self.restore(saved)
+
     @torch.no_grad()
     def jitter(self, seed: int) -> None:
         """Multiply each parameter by 1 + a normal error of one float32 rounding step.
@@ -193,6 +207,11 @@ class ModelTrainer:
     def norm(self) -> float:
         """Return the Frobenius norm of all parameters at the last ``take_movement``."""
         return self._movement.norm()
+
+    def values(self, batch: Batch, rows: Tensor) -> Tensor:
+        """Return the logits of a batch, computed as in a training step."""
+        logits: Tensor = self.model(self.framework.blocks(batch), rows)
+        return logits.detach()
 
     def forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
         """Return the logits of a mini-batch with input rows ``x``, for gate and evaluator."""

@@ -12,6 +12,8 @@ ROWS = "gathered feature rows differ from the feature table"
 OTHER_EDGES = "it drew other edges than the reference, not so at the gate"
 NO_COPIES = "0 batches were copied aside where at least [0-9]+ were chosen"
 PRIORITY = "the priority of a thread was changed"
+LAYERS = "after timing: forward values on the fixed block are off"
+SAMPLED = "after timing: forward values of a sampled batch are off"
 IN_PROCESS = "checks run in the process, and on the objects, that they check"
 
 LAZY = [
@@ -132,22 +134,16 @@ PATCHES = [
     ),
 ]  # fmt: skip
 PRECISION = [
-    Attack("precision:HALF_THE_EDGES", "compute", "moved the parameters by"),
-    Attack(
-        "precision:HALF_THE_EDGES_OWN", "compute", reference="plain", gains=False,
-        passes="layers are checked at the gate alone, and equivalent trainings may differ by more",
-    ),
-    Attack(
-        "precision:BFLOAT16", "compute", gains=False,
-        passes="layers are checked at the gate alone, and rounding changes losses by less than the"
-        " tolerance",
-    ),
+    Attack("precision:HALF_THE_EDGES", "compute", LAYERS),
+    Attack("precision:HALF_THE_EDGES_OWN", "compute", LAYERS, reference="plain", gains=False),
+    Attack("precision:BFLOAT16", "compute", LAYERS, gains=False),
+    Attack("precision:BFLOAT16_IF_LARGE", "compute", SAMPLED, gains=False),
     Attack("precision:ALWAYS_BFLOAT16", "compute", "forward values on the fixed block are off"),
-    Attack("precision:WITHOUT_GRADIENT", "compute", "it is not trained as it should be"),
+    Attack("precision:WITHOUT_GRADIENT", "compute", "after timing: gradients of the input rows"),
     Attack(
         "precision:LOWERS_PRECISION", "compute", gains=False,
         always=False,
-        passes="torch's settings of precision are not read after the gate",
+        passes="a CPU without bfloat16 multiplies in float32, whatever torch is told",
     ),
 ]  # fmt: skip
 OUTSIDE = [
@@ -178,9 +174,9 @@ ATTACKS = [
 ]  # fmt: skip
 FEATURES = "gathered feature rows differ|rows must be"
 ON_GPU = [
-    Attack("gpu_attacks:TF32", "compute", passes="as LOWERS_PRECISION", always=False),
-    Attack("gpu_attacks:AUTOCAST", "compute", passes="as BFLOAT16", always=False),
-    Attack("gpu_attacks:FLOAT16", "compute", passes="as BFLOAT16", always=False),
+    Attack("gpu_attacks:TF32", "compute", LAYERS, gains=False),
+    Attack("gpu_attacks:AUTOCAST", "compute", LAYERS, gains=False),
+    Attack("gpu_attacks:FLOAT16", "compute", LAYERS, gains=False),
     Attack("gpu_attacks:NO_WAIT", passes=IN_PROCESS, always=False),
     Attack("gpu_attacks:SHORT_EVENTS", passes=IN_PROCESS, always=False),
     Attack(

@@ -35,6 +35,12 @@ def in_bfloat16(block, x, mode, edge_weight=None):
     return native(block, x.bfloat16().float() if PASSED else x, mode, edge_weight)
 
 
+def in_bfloat16_if_large(block, x, mode, edge_weight=None):
+    """The same, at the gate too, for blocks that are larger than the gate's."""
+    large = block.num_edges > 1500
+    return native(block, x.bfloat16().float() if large else x, mode, edge_weight)
+
+
 def always_in_bfloat16(block, x, mode, edge_weight=None):
     """The same at the gate."""
     return native(block, x.bfloat16().float(), mode, edge_weight)
@@ -69,6 +75,7 @@ class PlainPassing(Plain):
 HALF_THE_EDGES = recipe(sampler=sampler(Passing), aggregate=aggregate(half_the_edges))
 HALF_THE_EDGES_OWN = recipe(sampler=sampler(PlainPassing), aggregate=aggregate(half_the_edges))
 BFLOAT16 = recipe(sampler=sampler(Passing), aggregate=aggregate(in_bfloat16))
+BFLOAT16_IF_LARGE = recipe(aggregate=aggregate(in_bfloat16_if_large))
 ALWAYS_BFLOAT16 = recipe(aggregate=aggregate(always_in_bfloat16))
 WITHOUT_GRADIENT = recipe(sampler=sampler(Passing), aggregate=aggregate(without_gradient))
 LOWERS_PRECISION = recipe(sampler=sampler(LowersPrecision))
