@@ -12,6 +12,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
 from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import CellPair, Plan
+from gnnbench.harness.reduce.cell_metrics import SELF_REPORTED, epoch_metrics
 from gnnbench.harness.reduce.cells import cell_rows
 from gnnbench.harness.reduce.profiles import sample_rows
 from gnnbench.harness.reduce.ratios import ratio_rows
@@ -372,3 +373,16 @@ def test_row_uses_trials_of_its_own_comparison_only(trials, tmp_path):
     )
     row = trials.rows(unstable_half_width=0.0)[0]["b"]
     assert row["judged_s"] < 2 and row["lives"] == 5
+
+
+@pytest.mark.parametrize(
+    ("store", "mark"), [("host", ""), ("mine", SELF_REPORTED)], ids=["built-in", "plug-in"]
+)
+def test_counts_of_a_plugin_are_marked(tmp_path, store, mark):
+    cell = replace(B, recipe={**B.recipe, "features": {"name": store}}, until="memory_io")
+    trials = FakeTrials(tmp_path, A, cell)
+    trials.add(A, 0, 1.0)
+    trials.add(cell, 0, 1.0, counts=[("features", FEATURE_BYTES.name, "host", 12)])
+    trials.end()
+    (row,) = [r for r in epoch_metrics(cell, trials.journal, trials.pair) if r.stage == "features"]
+    assert row.description == FEATURE_BYTES.description + mark

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
+from gnnbench.core import registry
 from gnnbench.core.cell import PHASES, Cell, Until
 from gnnbench.core.counters import FEATURE_BYTES, LOCK_TIME
 from gnnbench.harness.doubt import share
@@ -21,6 +22,9 @@ from gnnbench.schema.samples import EpochSample, read_counts
 if TYPE_CHECKING:
     from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import CellPair
+
+
+SELF_REPORTED = "; reported by a plug-in about itself, not checked"
 
 
 def setup_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
@@ -121,7 +125,17 @@ def _counts(cell: Cell, samples: Sequence[EpochSample]) -> list[MetricRow]:
         # An epoch without this count has counted 0.
         value = statistics.median(epoch.get((stage, name, where), 0) for epoch in epochs)
         rows.append(m.metric(cell.id, stage, m.meaning(name), value, where=where, n=len(samples)))
+    for row in rows:
+        if _is_foreign(cell, row.stage):
+            row.description += SELF_REPORTED
     return rows
+
+
+def _is_foreign(cell: Cell, stage: str) -> bool:
+    """Whether a stage, or the whole epoch loop, is a plug-in's."""
+    if stage not in cell.recipe:
+        return not cell.composed
+    return cell.stage_name(stage) not in registry.OURS[stage]
 
 
 def hit_ratio(counts: Mapping[tuple[str, str, str], float]) -> float | None:
