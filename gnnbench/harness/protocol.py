@@ -39,13 +39,13 @@ class Command(str, Generic[A]):
 class GraphLocation(TypedDict, total=False):
     """Where a worker maps a graph that the run has prepared.
 
-    ``made``: arrays that have no file. ``held``: addresses of arrays in shared memory.
+    ``made``: arrays that have no file. ``shared``: addresses of arrays in shared memory.
     """
 
     folder: str
     verified: Stamp
     made: list[str]
-    held: dict[str, str]
+    shared: dict[str, str]
 
 
 class PreparationFacts(TypedDict, total=False):
@@ -76,7 +76,7 @@ class ArrayFacts(TypedDict):
 class CopyToMemoryAnswer(TypedDict):
     """Addresses and facts of arrays in shared memory, by array."""
 
-    held: dict[str, str]
+    shared: dict[str, str]
     facts: dict[str, ArrayFacts]
 
 

@@ -89,7 +89,7 @@ class SharedMemoryCache:
         if not arrays:
             return graph
         addresses = self._copy_to_memory(cell, graph, arrays)
-        return {**graph, "held": {array: addresses[array] for array in arrays}}
+        return {**graph, "shared": {array: addresses[array] for array in arrays}}
 
     def _copy_to_memory(
         self, cell: Cell, graph: GraphLocation, arrays: Sequence[str]
@@ -104,7 +104,7 @@ class SharedMemoryCache:
             except BaseException:
                 self._free()
                 raise
-            self._addresses |= answer["held"]
+            self._addresses |= answer["shared"]
             self.facts.setdefault(cell.dataset, {}).update(answer["facts"])
         return self._addresses
 

@@ -67,7 +67,7 @@ def copy_to_memory(folder: Path, arrays: Sequence[str], verified: Stamp) -> Copy
         }  # fmt: skip
     if stamp(folder) != verified:
         raise DataError(f"{folder} changed while its graph was in use; run again")
-    return {"held": addresses, "facts": facts}
+    return {"shared": addresses, "facts": facts}
 
 
 def open_graph(name: str, location: GraphLocation | None = None) -> Graph:
@@ -75,7 +75,7 @@ def open_graph(name: str, location: GraphLocation | None = None) -> Graph:
     if location is not None:
         from gnnbench.datasets.store.reader import open_graph
 
-        return open_graph(location["folder"], location["verified"], location.get("held"))
+        return open_graph(location["folder"], location["verified"], location.get("shared"))
     from gnnbench.datasets.prepare import load_dataset
 
     return load_dataset(name)

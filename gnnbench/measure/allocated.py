@@ -18,24 +18,24 @@ OWN = Path("/proc/self")
 RESET_PEAK = "5"  # written to clear_refs; proc(5)
 PAGE = resource.getpagesize()
 PRESENT = np.uint64(63)  # bit of a word of pagemap
-ENTRIES = 1 << 20  # pages looked at in one read
+ENTRIES = 1 << 20  # pages of one read
 
 
 @dataclass
 class Span:
-    """Bytes around a piece of work: ``held`` more at its end than at its beginning (below 0 where
-    it freed some), at most ``peak`` more in between."""
+    """Bytes that a piece of work allocated: ``net`` at its end (negative if it freed more), and at
+    most ``peak`` in between."""
 
-    held: int = 0
+    net: int = 0
     peak: int = 0
 
 
 @contextlib.contextmanager
 def allocating(device: torch.device) -> Iterator[Span]:
-    """What torch's allocator of ``device`` gives out and takes back inside; known at the end.
+    """Count what torch's allocator of ``device`` allocates and frees; the span is filled at exit.
 
-    On a CPU of the thread that calls, as torch's profiler reports it; libraries that allocate by
-    themselves are not in it.
+    On a CPU it counts the calling thread, by torch's profiler, without libraries that allocate by
+    themselves.
     """
     span = Span()
     if device.type == "cuda":
@@ -44,7 +44,7 @@ def allocating(device: torch.device) -> Iterator[Span]:
         begin = torch.cuda.memory_allocated(device)
         yield span
         torch.cuda.synchronize(device)
-        span.held = torch.cuda.memory_allocated(device) - begin
+        span.net = torch.cuda.memory_allocated(device) - begin
         span.peak = torch.cuda.max_memory_allocated(device) - begin
         return
     from torch.profiler import ProfilerActivity, profile
@@ -54,8 +54,8 @@ def allocating(device: torch.device) -> Iterator[Span]:
     results = profiler.profiler.kineto_results
     events = [e for e in results.events() if e.name() == "[memory]"]
     for event in sorted(events, key=lambda e: e.start_ns()):
-        span.held += event.nbytes()
-        span.peak = max(span.peak, span.held)
+        span.net += event.nbytes()
+        span.peak = max(span.peak, span.net)
 
 
 def resident_bytes() -> int:

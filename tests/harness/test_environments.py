@@ -97,8 +97,8 @@ def cli(new, said, monkeypatch):
 def test_two_versions_of_a_package_are_a_couple_with_pairs(old, cli, tmp_path):
     code, out, err = cli(*RUN, "--env", f"old={old}", "--json")
     assert code == 0, err
-    told = json.loads(out)
-    here, there = told["cells"]
+    printed = json.loads(out)
+    here, there = printed["cells"]
     assert (here["system"], here["env"], there["system"], there["env"]) == (
         "mine", "", "mine", "old",
     )  # fmt: skip
@@ -109,11 +109,11 @@ def test_two_versions_of_a_package_are_a_couple_with_pairs(old, cli, tmp_path):
     assert here["digest"] == there["digest"] != ""
     assert (there["pairs"], there["rounds"]) == (1, 2)
     assert here["verdict"] == "reference"
-    (couple,) = told["ratios"]
+    (couple,) = printed["ratios"]
     assert (couple["first"], couple["second"]) == ("mine env=old", "mine")
     assert (couple["pairs"], couple["work_class"]) == (1, "identical")
     assert couple["ratio"] == pytest.approx(1 / there["ratio"])
-    run = tmp_path / told["run"]
+    run = tmp_path / printed["run"]
     record = json.loads((run / "run.json").read_text())
     (environment,) = record["environments"].values()
     assert environment["executable"] == "python" and environment["native"] == ""
@@ -184,10 +184,10 @@ def test_a_worker_there_finds_no_package_of_this_environment(old, tmp_path):
     others = Environments(parse([f"old={old}"]))
     cell = Cell("", "", "", "", env="old")
     with WorkerProcess(cell, tmp_path / "log", 60.0, environments=others) as worker:
-        told = worker.call("ask", about="describe", arguments={})["answer"]
-    assert told["native"] == ""
-    assert {"baseline", "mine"} <= set(told["systems"])
-    seen = told["versions"]
+        answer = worker.call("ask", about="describe", arguments={})["answer"]
+    assert answer["native"] == ""
+    assert {"baseline", "mine"} <= set(answer["systems"])
+    seen = answer["versions"]
     assert seen["torch"] and seen["numpy"] and seen["mine-gnn"] == "1.0"
     assert seen["dgl"] is seen["torch-geometric"] is seen["scipy"] is None
 

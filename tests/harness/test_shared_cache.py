@@ -224,7 +224,7 @@ def test_cells_share_arrays_that_they_read_from_host_memory(tmp_path, device, re
     assert cache.graph(cell) is None
     assert cache.prepare(cell) is None
     try:
-        assert set(cache.graph(cell).get("held", {})) == set(arrays)
+        assert set(cache.graph(cell).get("shared", {})) == set(arrays)
         assert (cache._owner is None) == (not arrays)
     finally:
         cache.close()
@@ -236,7 +236,7 @@ def test_processes_share_one_copy_freed_with_the_last(tmp_path):
     cache = SharedMemoryCache(tmp_path, 60.0)
     assert cache.prepare(cell) is None
     graph = cache.graph(cell_of(tmp_path, "cuda"))
-    inode = Path(graph["held"]["features"]).stat().st_ino
+    inode = Path(graph["shared"]["features"]).stat().st_ino
     workers = [WorkerProcess(cell, tmp_path / f"{n}.log", 60.0) for n in range(2)]
     try:
         for worker in workers:
@@ -250,7 +250,7 @@ def test_processes_share_one_copy_freed_with_the_last(tmp_path):
         assert wait_until(lambda: processes_using(inode) == {workers[1].pid})
         check = workers[1].call("check")
         assert check["ok"], check["reason"]
-        again = cache.graph(cell_of(tmp_path, "cuda"))["held"]["features"]
+        again = cache.graph(cell_of(tmp_path, "cuda"))["shared"]["features"]
         assert Path(again).stat().st_ino != inode
         workers[1].kill()
         assert wait_until(lambda: processes_using(inode) == set())
@@ -273,7 +273,7 @@ def test_cache_is_reused_by_the_next_run_of_the_same_dataset(tmp_path):
             cache.start_run(logs, 60.0 + run, cache.environments, cell.dataset)
             assert (cache._owner is not None) == (run == 1)
             assert cache.prepare(cell) is None
-            addresses.append(cache.graph(cell)["held"]["features"])
+            addresses.append(cache.graph(cell)["shared"]["features"])
             assert (logs / f"prepare-{cell.id}.log").exists()
             assert cache.timeout_s == 60.0 + run
         assert cache.facts.keys() == {DATASET, other.dataset}
@@ -303,7 +303,7 @@ assert cache.prepare(cell) is None
 graph = cache.graph(replace(cell, device="cuda"))
 worker = WorkerProcess(cell, folder / "log", 60.0)
 worker.open(graph)
-print(os.stat(graph["held"]["features"]).st_ino, worker.pid, cache._owner.pid, flush=True)
+print(os.stat(graph["shared"]["features"]).st_ino, worker.pid, cache._owner.pid, flush=True)
 time.sleep(600)
 """
 

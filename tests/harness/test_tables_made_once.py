@@ -95,11 +95,11 @@ def test_run_shares_generated_features_and_frees_them(in_memory):
     worker = WorkerProcess(cell, in_memory / "log", 60.0)
     try:
         graph = cache.graph(cell)
-        assert set(graph["held"]) == {"features"}
+        assert set(graph["shared"]) == {"features"}
         facts = cache.facts[cell.dataset]["features"]
         assert facts["bytes"] == on_disk(in_memory).features.numel() * 4
         assert facts["seconds"] > 0
-        inode = Path(graph["held"]["features"]).stat().st_ino
+        inode = Path(graph["shared"]["features"]).stat().st_ino
         worker.open(graph)
         worker.call("setup")
         assert processes_using(inode) == {worker.pid, cache._owner.pid}
@@ -109,7 +109,7 @@ def test_run_shares_generated_features_and_frees_them(in_memory):
         assert check["ok"], check["reason"]
         os.kill(worker.pid, signal.SIGKILL)
         assert wait_until(lambda: processes_using(inode) == set())
-        again = Path(cache.graph(cell)["held"]["features"]).stat().st_ino
+        again = Path(cache.graph(cell)["shared"]["features"]).stat().st_ino
         assert again != inode
     finally:
         cache.close()

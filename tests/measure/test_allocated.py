@@ -21,13 +21,13 @@ def test_span_has_remaining_and_peak_memory():
     with allocating(CPU) as span:
         remaining = torch.empty(MIB, dtype=torch.uint8)
         torch.empty(4 * MIB, dtype=torch.uint8)
-    assert (span.held, span.peak) == (MIB, 5 * MIB)
+    assert (span.net, span.peak) == (MIB, 5 * MIB)
     with allocating(CPU) as span:
         del remaining
-    assert (span.held, span.peak) == (-MIB, 0)
+    assert (span.net, span.peak) == (-MIB, 0)
     with allocating(CPU) as span:
         pass
-    assert (span.held, span.peak) == (0, 0)
+    assert (span.net, span.peak) == (0, 0)
 
 
 def test_touched_pages_of_a_mapped_file_are_resident(tmp_path):

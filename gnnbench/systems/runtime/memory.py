@@ -70,7 +70,7 @@ class Account:
         with allocating(self.device) as span:
             yield
         before = self.allocated.copy()
-        self.allocated[group] = before.get(group, 0) + span.held
+        self.allocated[group] = before.get(group, 0) + span.net
         self._look({**before, group: before.get(group, 0) + span.peak})
 
     def _look(self, totals: Mapping[str, int]) -> None:
@@ -164,9 +164,9 @@ class Walk:
         with allocating(self._account.device) as span:
             self._last = self._drawn[-1] if self._stages.window > 1 else None
             self._drawn = []
-        of_sampler = min(-span.held, max(allocated.get(SAMPLER, 0) - self._before, 0))
+        of_sampler = min(-span.net, max(allocated.get(SAMPLER, 0) - self._before, 0))
         allocated[SAMPLER] = allocated.get(SAMPLER, 0) - of_sampler
-        allocated[TRAINING] = allocated.get(TRAINING, 0) + span.held + of_sampler
+        allocated[TRAINING] = allocated.get(TRAINING, 0) + span.net + of_sampler
 
 
 def memory_facts(system: BuiltSystem, plain: BuiltSystem, epoch: int) -> list[Fact]:

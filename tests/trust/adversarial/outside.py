@@ -26,7 +26,7 @@ def caller():
 
 
 class ForesightStore(Store):
-    """Is told the next epoch, and gathers its rows before the clock runs."""
+    """Receives the number of the next epoch, and gathers its rows before the clock runs."""
 
     ready = ()
 
