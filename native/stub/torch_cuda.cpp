@@ -1,3 +1,4 @@
-// Stands in for torch's libtorch_cuda.so when gnnbench_cuda is linked, so that a torch without CUDA
-// will do to build it; never installed. At run time torch has loaded the real one before.
+// Replaces torch's libtorch_cuda.so when gnnbench_cuda is linked, so that a torch without CUDA
+// suffices for the build. It is never installed: at run time torch has already loaded the real
+// library.
 extern "C" int aoti_torch_get_current_cuda_stream(int, void**) { return 1; }

@@ -1,5 +1,5 @@
-// How a destination's neighbours become one row: their sum, their mean, or their sum with the
-// destination itself by 1 / (degree + 1), as GCN's layers of DGL's GraphSAGE do.
+// How the neighbours of a destination are reduced to one row. kGcn includes the destination itself
+// and scales the sum by 1 / (degree + 1), as the GCN aggregator of DGL's GraphSAGE does.
 #pragma once
 
 namespace gnnbench {

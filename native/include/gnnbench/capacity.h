@@ -1,8 +1,8 @@
 // Capacity planning for batches whose sizes are unknown until they are sampled. Host only.
 //
-//   capacity    requested: from earlier batches, or a guess
+//   capacity    requested entries: from earlier batches, or a guess
 //   allocated   the part of the capacity that the batch can use
-//   sizes       what the batch needed, up to the hop that overflowed
+//   sizes       entries that the batch needed, up to the hop that overflowed
 //   least       a known lower bound of the need; 0 where none is known
 //
 // A batch is sampled again until it fits. An overflow raises the capacity. Lack of memory lowers it
@@ -36,8 +36,8 @@ inline bool shrink(std::vector<int64_t>& capacity, const std::vector<int64_t>& l
 
 // ---- fused samplers: one map for the whole batch, one capacity per hop ----
 
-// Notes of the maps share int32 with local ids, see cuda/fused_map/table.cuh.
-constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // of a hop, 'new': of a batch
+// kNew and other markers of the maps share int32 with local ids, see cuda/fused_map/table.cuh.
+constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // per hop; with frontier 'new' per batch
 constexpr int64_t kFusedMaxSlots = INT32_MAX - 16;
 
 // Hash table slots for a number of nodes.
@@ -45,8 +45,8 @@ constexpr int64_t fused_slots(int64_t nodes) { return 2 * nodes + 64; }
 
 constexpr int64_t kFusedMaxNodes = (kFusedMaxSlots - 64) / 2;
 
-// Limits of the worst case that the first guess assumes.
-constexpr int64_t kFirstEdges = int64_t{1} << 24;  // of a hop
+// The first guess is the worst case, at most these limits.
+constexpr int64_t kFirstEdges = int64_t{1} << 24;  // per hop
 constexpr int64_t kFirstNodes = int64_t{1} << 23;
 
 // The requested batch.
@@ -55,11 +55,11 @@ struct FusedWork {
   int64_t num_edges;
   int64_t seeds;  // at most kFusedMaxNodes
   std::vector<int64_t> fanouts;
-  bool each_edge_once;  // by a hop: the pick is without replacement
+  bool each_edge_once;  // within a hop: the pick is without replacement
   bool only_new;        // frontier 'new'
 };
 
-// The allocated entries of a hop.
+// Entries allocated for a hop.
 struct HopCapacity {
   int64_t rows;
   int64_t nodes;  // of all hops up to this one
@@ -97,7 +97,7 @@ inline std::vector<HopCapacity> hop_capacities(const FusedWork& work,
   return allocated;
 }
 
-// The allocated entries as a capacity: shrinking it shrinks the allocation.
+// The allocated entries as a capacity: to shrink it is to shrink the allocation.
 inline std::vector<int64_t> as_capacity(const std::vector<HopCapacity>& allocated) {
   std::vector<int64_t> capacity;
   for (const HopCapacity& hop : allocated) capacity.insert(capacity.end(), {hop.nodes, hop.edges});
@@ -105,10 +105,10 @@ inline std::vector<int64_t> as_capacity(const std::vector<HopCapacity>& allocate
 }
 
 enum class FusedNext {
-  kAgain,         // with `capacity`
-  kTooManyEdges,  // `count` of them or more: more than int32 blocks hold
-  kTooManyNodes,  // more than one map holds
-  kRowsOverlap,   // more edges than the graph has: its offsets are broken
+  kAgain,         // sample again with `capacity`
+  kTooManyEdges,  // `count` or more: int32 blocks cannot hold them
+  kTooManyNodes,  // one map cannot hold them
+  kRowsOverlap,   // more edges than the graph has: its offsets are invalid
   kItFits,        // nothing overflowed: an internal error
 };
 
@@ -119,8 +119,8 @@ struct FusedRedo {
   std::vector<int64_t> least;
 };
 
-// What to do after an overflow. Up to the overflowing hop all sizes are known; of that hop, the
-// edges are. Each retry fits at least one hop more, or the batch is rejected.
+// What to do after an overflow. Known are all sizes before the overflowing hop, and that hop's
+// edges. Each retry fits at least one more hop, or the batch is rejected.
 inline FusedRedo fused_redo(const FusedWork& work, const std::vector<HopCapacity>& allocated,
                             const int64_t* sizes) {
   FusedRedo redo{FusedNext::kAgain, 0, {}, {}};
@@ -144,7 +144,7 @@ inline FusedRedo fused_redo(const FusedWork& work, const std::vector<HopCapacity
     fits = nodes <= hop.nodes && edges <= hop.edges;
     known = fits ? nodes : known + edges;
     redo.capacity.insert(redo.capacity.end(), {known, edges});
-    redo.least.insert(redo.least.end(), {nodes, edges});  // of too few edges, too few nodes
+    redo.least.insert(redo.least.end(), {nodes, edges});  // too few edges give too few nodes
   }
   if (fits) redo.next = FusedNext::kItFits;
   return redo;
@@ -155,7 +155,7 @@ inline FusedRedo fused_redo(const FusedWork& work, const std::vector<HopCapacity
 // Capacities hold two numbers: tasks and edges.
 enum : size_t { kTasks, kTaskEdges };
 
-constexpr int64_t kMostTasks = INT32_MAX;  // of each of the two
+constexpr int64_t kMostTasks = INT32_MAX;  // tasks, and edges
 constexpr int64_t kFirstTasks = int64_t{1} << 24;
 
 struct TaskWork {
@@ -165,7 +165,7 @@ struct TaskWork {
   std::vector<int64_t> fanouts;
   bool each_edge_once;
   int64_t slots;   // per drawn edge, while its row is being drawn
-  int64_t chunks;  // upper bound of the tasks that a hop's long rows are split into
+  int64_t chunks;  // upper bound of the tasks that long rows of a hop are split into
 };
 
 // The worst case of the batch, at most kFirstTasks.
@@ -182,7 +182,7 @@ inline std::vector<int64_t> task_guess(const TaskWork& work) {
   return {std::max(std::min(tasks, kFirstTasks), work.seeds + 1), std::min(all_edges, kFirstTasks)};
 }
 
-// Doubles each `full` capacity and raises its lower bound. Returns false where one cannot grow.
+// Doubles each capacity in `full` and raises its lower bound. Returns false where one cannot grow.
 inline bool grow(std::vector<int64_t>& capacity, std::vector<int64_t>& least,
                  const bool (&full)[2]) {
   bool can = true;

@@ -1,5 +1,5 @@
 // The graph that every sampler reads: compressed sparse columns (CSC) of in-neighbours. Samplers
-// validate it only through these methods.
+// validate rows through these methods only.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace gnnbench {
 
 struct CscRow {
-  int64_t begin;    // in indices
-  uint32_t degree;  // its entries
+  int64_t begin;    // offset in indices
+  uint32_t degree;  // number of entries
 };
 
 // Id is int32_t or int64_t.
@@ -36,7 +36,7 @@ struct Csc {
     return true;
   }
 
-  // The row of a node that passed the check above.
+  // The row of a node that read_row accepted.
   GNNBENCH_HD CscRow valid_row(int64_t node) const {
     const int64_t begin = indptr[node];
     return CscRow{begin, static_cast<uint32_t>(indptr[node + 1] - begin)};

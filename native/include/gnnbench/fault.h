@@ -14,7 +14,7 @@ enum class Fault : uint32_t {
   kBadRow = 2,         // a row's offsets decrease or point outside indices
   kBadTables = 4,      // an alias lies outside its row
   kBadNeighbor = 8,    // an entry of indices is not a node
-  kNegativeId = 16,    // only from an id map, which has no graph
+  kNegativeId = 16,    // from an id map only, which has no graph
   kRepeatedSeed = 32,  // a destination appears twice
   // A capacity is too small: the caller samples the batch again with a larger one.
   kTasksFull = 64,

@@ -1,16 +1,16 @@
-// GNNLab's id map: a table that outlives batches and is not cleared between them. An entry of
-// another version counts as empty, so that a batch begins by counting its version up (GNNLab's
-// artifact does so in its OrderedHashTable; EuroSys'22, section 5.1).
+// GNNLab's id map: a table that persists across batches without being cleared. An entry of another
+// version counts as empty, so a batch starts by incrementing the version (the OrderedHashTable of
+// GNNLab's artifact does the same; EuroSys'22, section 5.1).
 //
 //   int64 [capacity]   | entry 0 .. entry slots-1 | id 0, id 1 | .. | id slots-2, id slots-1 | ..
 //                        int64                      int32, two to a word            unused
 //
-//   entry   version << 48 | vertex; version 0 is never current, so zeros are an empty table
-//   id      the vertex's local id, once it is named
+//   entry   version << 48 | vertex; version 0 is never current, so an empty table is all zeros
+//   id      the vertex's local id, once assigned
 //   slots   the largest power of two whose entries and ids fit
 //
-// Open addressing with linear probing. A vertex lies before the first entry of another version on
-// its way, since entries of the current one never go.
+// Open addressing with linear probing. Entries of the current version are never removed, so a
+// vertex lies before the first entry of another version in its probe sequence.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace gnnbench {
 
 constexpr int64_t kMaxVersion = 65535;
-constexpr int kVersionShift = 48;  // Philox's counter holds vertices of 48 bits as well
+constexpr int kVersionShift = 48;  // Philox's counter also holds 48-bit vertices
 
 struct VersionedTable {
   uint64_t* entries;  // [slots]
@@ -39,14 +39,14 @@ struct VersionedTable {
   GNNBENCH_HD uint64_t after(uint64_t slot) const { return (slot + 1) & (slots - 1); }
 };
 
-// Words that a table for `keys` vertices has: a third of its slots or more stay empty.
+// Words of a table for `keys` vertices: at least a third of its slots stay empty.
 inline int64_t versioned_capacity(int64_t keys) {
   int64_t slots = 16;
   while (slots < keys + keys / 2) slots *= 2;
   return slots + slots / 2;
 }
 
-// A table of at least versioned_capacity(0) words.
+// Lays out a table of at least versioned_capacity(0) words.
 inline VersionedTable versioned_table(int64_t* words, int64_t capacity, int64_t version) {
   uint64_t slots = 2;
   int log2_slots = 1;

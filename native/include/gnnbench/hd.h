@@ -1,4 +1,4 @@
-// One decision, written once: functions marked GNNBENCH_HD are compiled for host and device.
+// Functions marked GNNBENCH_HD are compiled for host and device, so that both share one definition.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,7 +1,7 @@
-// A set of ids as bits: words of 32 ids, each with the number of the set's ids before it. Whether
-// an id is there, and its place in ascending order, is one read of 8 bytes; the whole takes a
-// quarter of a byte a node, so that the sets of graphs of 100 M nodes stay in a GPU's second-level
-// cache.
+// A set of ids as a bitmap with ranks. Each word holds the bits of 32 ids and the number of ids in
+// the set before them. Membership of an id and its rank in ascending order take one 8-byte read.
+// The set takes a quarter of a byte per node, so that the sets of graphs with 100 M nodes fit a
+// GPU's L2 cache.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ struct IdWord {
   uint32_t bits;
   uint32_t before;
 };
-static_assert(sizeof(IdWord) == 8);  // the operators' int32 [words, 2]
+static_assert(sizeof(IdWord) == 8);  // int32 [words, 2] in the operators
 
 constexpr int64_t kIdsPerWord = 32;
 
@@ -35,7 +35,7 @@ GNNBENCH_HD int32_t ids_in(uint32_t bits) {
 #endif
 }
 
-// Place of an id among those of a set, -1 where it is none of them or no id of the words.
+// Rank of an id in the set, or -1 where the set does not contain it or it is out of range.
 GNNBENCH_HD int64_t place_of(const IdWord* words, int64_t num_words, int64_t id) {
   if (id < 0 || id / kIdsPerWord >= num_words) return -1;
   const IdWord word = words[id / kIdsPerWord];
@@ -43,13 +43,13 @@ GNNBENCH_HD int64_t place_of(const IdWord* words, int64_t num_words, int64_t id)
   return (word.bits & bit) == 0 ? -1 : int64_t{word.before} + ids_in(word.bits & (bit - 1));
 }
 
-// A dense 0/1 matrix of batches by places in a set, float16 [pieces, batches, width]. Each piece
-// covers `width` consecutive places; the first piece starts at the place `first`.
+// A dense 0/1 matrix of batches by ranks in a set, float16 [pieces, batches, width]. Each piece
+// covers `width` consecutive ranks; the first piece starts at rank `first`.
 struct Ones {
   uint16_t* at;
   int64_t first, pieces, batches, width;
 
-  // Offset of a batch's entry for a place, -1 if no piece covers the place.
+  // Offset of a batch's entry for a rank, or -1 if no piece covers the rank.
   GNNBENCH_HD int64_t offset(int64_t batch, int64_t place) const {
     const int64_t p = place - first;
     if (place < 0 || p < 0 || p >= pieces * width) return -1;

@@ -1,5 +1,5 @@
-// Pick functions: which entries of a CSC row a destination draws. Sequential definitions; a
-// parallel kernel must yield the same multiset for the same draws.
+// Sampling methods ("picks"): which entries of a CSC row a destination draws. These are the
+// sequential definitions. A parallel kernel must yield the same multiset for the same draws.
 //
 //   pick             draws of a row         edges of a row                       replacement
 //   reservoir        degree - fanout        min(fanout, degree)                  without
@@ -11,9 +11,9 @@
 //   random_walk      2 walks length         min(fanout, nodes visited)           (nodes, not edges)
 //   reservoir_thinned  see thinning.h       min(fanout, degree)                  without
 //
-// Those without replacement take every position, in stored order and without a draw, where
-// degree <= fanout: their functions are called for longer rows only. The draws with replacement
-// are called for rows with a positive count. Positions are relative to the row's begin.
+// Where degree <= fanout, methods without replacement take every position, in stored order and
+// without a draw; their functions are called for longer rows only. Methods with replacement are
+// called for rows with a positive count only. Positions are relative to the row's begin.
 #pragma once
 
 #include <cstdint>
@@ -35,39 +35,39 @@ enum class Pick : int {
   kReservoirThinned = 7,
 };
 
-// Integers of the weighted picks, one per entry of the CSC, made once on the host. Pointers of the
-// other pick are null.
+// Integer tables of the weighted picks, one entry per CSC entry, built once on the host. The
+// pointers that a pick does not use are null.
 struct WeightTables {
   const uint32_t* threshold;  // alias: entry s keeps a draw whose coin is below threshold[s]
-  const uint32_t* alias;      // alias: else this position of the row; kNoWeight in a weightless row
-  const int64_t* prefix;      // prefix: inclusive sums of the row's integer weights
+  const uint32_t* alias;  // alias: else this position of the row; kNoWeight if all weights are 0
+  const int64_t* prefix;  // prefix: inclusive sums of the row's integer weights
 };
 
 constexpr uint32_t kNoWeight = 0xFFFFFFFFu;
 
-// The fanout that takes every row whole, asked for as -1: no degree is above it, so nothing is
-// drawn and no slot is needed. Of the picks without replacement alone.
+// The fanout that takes every row whole (-1 in Python). No degree exceeds it, so nothing is drawn
+// and no slot is needed. For picks without replacement only.
 constexpr uint32_t kAllNeighbors = 0xFFFFFFFFu;
 
-// Walks of PinSAGE's neighbourhoods, all from the destination.
+// PinSAGE's random walks, which all start at the destination.
 struct Walk {
   uint32_t walks;
   uint32_t length;   // steps of a walk
-  uint32_t restart;  // a coin below it goes back to the destination first: probability * 2^32
+  uint32_t restart;  // probability * 2^32 of returning to the destination before a step
 
   GNNBENCH_HD uint32_t visits() const { return walks * length; }
 };
 
 constexpr uint32_t kMaxVisits = 4096;
 
-// Everything that a pick needs besides the row and its draws.
+// All parameters of a pick except the row and its draws.
 struct PickSpec {
   Pick pick;
   WeightTables tables;
   Walk walk;
 };
 
-// What every row of one hop of a batch has in common.
+// What all rows of one hop of a batch share.
 struct HopDraws {
   PickSpec spec;
   uint32_t fanout;
@@ -85,7 +85,8 @@ GNNBENCH_HD bool without_replacement(Pick pick) {
          pick == Pick::kFisherYates;
 }
 
-// Edges of a row of `degree` entries from `begin` in the CSC; of a random walk the most it can be.
+// Number of edges that a row of `degree` entries, which begins at `begin` in the CSC, yields. For
+// random_walk an upper bound.
 GNNBENCH_HD uint32_t pick_count(const PickSpec& spec, int64_t begin, uint32_t degree,
                                 uint32_t fanout) {
   if (degree == 0) return 0;
@@ -106,7 +107,7 @@ GNNBENCH_HD bool takes_all(Pick pick, uint32_t degree, uint32_t fanout) {
   return without_replacement(pick) && degree <= fanout;
 }
 
-// Draws of a row with a positive count; of a thinned reservoir the most it can be.
+// Number of draws of a row with a positive count. For reservoir_thinned an upper bound.
 GNNBENCH_HD uint32_t pick_draws(const PickSpec& spec, uint32_t degree, uint32_t fanout) {
   if (takes_all(spec.pick, degree, fanout)) return 0;
   switch (spec.pick) {
@@ -124,8 +125,8 @@ GNNBENCH_HD uint32_t pick_draws(const PickSpec& spec, uint32_t degree, uint32_t 
   }
 }
 
-// Reservoir, algorithm R: item i replaces slot bounded(draw[i - fanout], i + 1) when that is a
-// slot. The last writer of a slot is the largest i, which is what a parallel kernel needs.
+// Reservoir, algorithm R: item i replaces slot bounded(draw[i - fanout], i + 1) if that is a slot.
+// The largest i that replaces a slot wins, which a parallel kernel can compute.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_reservoir(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
   for (uint32_t i = 0; i < fanout; ++i) out[i] = static_cast<T>(i);
@@ -135,7 +136,7 @@ GNNBENCH_HD void pick_reservoir(uint32_t degree, uint32_t fanout, DrawFn draw, T
   }
 }
 
-// The same law from few draws, see thinning.h.
+// The same distribution from fewer draws, see thinning.h.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_reservoir_thinned(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
   const uint32_t from = thinned_from(fanout), cells = thinned_cells(degree, fanout);
@@ -146,22 +147,22 @@ GNNBENCH_HD void pick_reservoir_thinned(uint32_t degree, uint32_t fanout, DrawFn
   for (uint32_t cell = 0; cell < cells; ++cell) thinned_cell(cell, degree, fanout, draw, offer);
 }
 
-// Floyd (Bentley & Floyd, CACM 30(9), 1987): fanout draws whatever the degree. Draw s is for
-// j = degree - fanout + s; a repeated value is replaced by j itself.
+// Floyd (Bentley & Floyd, CACM 30(9), 1987): fanout draws for any degree. Draw s selects from [0,
+// j] with j = degree - fanout + s; a repeated value is replaced by j itself.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_floyd(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
   for (uint32_t s = 0; s < fanout; ++s) {
     const uint32_t j = degree - fanout + s;
     const T value = static_cast<T>(bounded(draw(s), j + 1));
-    bool repeated = false;  // no early exit: the branch would be mispredicted, the loop is not
+    bool repeated = false;  // no early exit: its branch would be mispredicted
     for (uint32_t t = 0; t < s; ++t) repeated |= out[t] == value;
     out[s] = repeated ? static_cast<T>(j) : value;
   }
 }
 
-// Fisher-Yates as GNNLab draws it (GNNLab, EuroSys'22, section 5.1): draw s takes one of the first
-// degree - s entries and moves the last of them into its place. The permutation is virtual: only
-// moved entries are remembered, moved[0, fanout) where and moved[fanout, 2 fanout) what.
+// Fisher-Yates as in GNNLab (EuroSys'22, section 5.1): draw s takes one of the first degree - s
+// entries and moves the last of them into its place. The permutation is virtual. Only moved entries
+// are stored: moved[0, fanout) holds positions and moved[fanout, 2 fanout) their values.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_fisher_yates(uint32_t degree, uint32_t fanout, DrawFn draw, T* out,
                                    T* moved) {
@@ -169,7 +170,7 @@ GNNBENCH_HD void pick_fisher_yates(uint32_t degree, uint32_t fanout, DrawFn draw
     const T last = static_cast<T>(degree - 1 - s);
     const T at = static_cast<T>(bounded(draw(s), degree - s));
     T taken = at, filler = last;
-    for (uint32_t t = 0; t < s; ++t) {  // the latest move of an entry is the one that holds
+    for (uint32_t t = 0; t < s; ++t) {  // the latest move of an entry counts
       taken = moved[t] == at ? moved[fanout + t] : taken;
       filler = moved[t] == last ? moved[fanout + t] : filler;
     }
@@ -184,8 +185,8 @@ GNNBENCH_HD void pick_with_replacement(uint32_t degree, uint32_t fanout, DrawFn 
   for (uint32_t s = 0; s < fanout; ++s) out[s] = static_cast<T>(bounded(draw(s), degree));
 }
 
-// Alias method (Walker 1977; tables after Vose 1991): draw 2 s chooses an entry, draw 2 s + 1 is
-// its coin. `threshold` and `alias` are the row's.
+// Alias method (Walker 1977; tables after Vose 1991): draw 2 s chooses an entry and draw 2 s + 1 is
+// its coin. `threshold` and `alias` point to the row's entries.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_weighted_alias(const uint32_t* threshold, const uint32_t* alias,
                                      uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
@@ -204,8 +205,9 @@ GNNBENCH_HD uint64_t mul_hi64(uint64_t a, uint64_t b) {
 #endif
 }
 
-// Inversion: the first entry whose inclusive sum is above a uniform integer below the row's total;
-// draw 2 s is the integer's high word, draw 2 s + 1 its low one. `prefix` is the row's.
+// Inverse transform sampling: selects the first entry whose inclusive sum exceeds a uniform integer
+// below the row's total. Draw 2 s is the integer's high word, draw 2 s + 1 its low word. `prefix`
+// points to the row's entries.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_weighted_prefix(const int64_t* prefix, uint32_t degree, uint32_t fanout,
                                       DrawFn draw, T* out) {
@@ -214,7 +216,7 @@ GNNBENCH_HD void pick_weighted_prefix(const int64_t* prefix, uint32_t degree, ui
     const uint64_t high = draw(2 * s);
     const uint64_t word = high << 32 | draw(2 * s + 1);
     const int64_t target = static_cast<int64_t>(mul_hi64(word, total));
-    uint32_t low = 0, count = degree - 1;  // the last entry is right if none before it is
+    uint32_t low = 0, count = degree - 1;  // the last entry is right if no earlier one is
     while (count > 0) {
       const uint32_t half = count / 2;
       const bool above = prefix[low + half] > target;
@@ -225,8 +227,8 @@ GNNBENCH_HD void pick_weighted_prefix(const int64_t* prefix, uint32_t degree, ui
   }
 }
 
-// Any pick but random_walk, for a row that is not taken whole and has a positive count: fanout
-// positions in out. `moved` is fisher_yates' scratch, 2 fanout of it.
+// Any pick except random_walk, for a row with a positive count that is not taken whole. Writes
+// fanout positions to out. `moved` is fisher_yates' scratch of 2 fanout words.
 template <class DrawFn, class T>
 GNNBENCH_HD void pick_row(const PickSpec& spec, int64_t begin, uint32_t degree, uint32_t fanout,
                           DrawFn draw, T* out, T* moved) {
@@ -246,12 +248,13 @@ GNNBENCH_HD void pick_row(const PickSpec& spec, int64_t begin, uint32_t degree, 
 }
 
 // Random walks with restart and top-K visit counts (PinSAGE, Ying et al., KDD'18, section 3.1).
-// Step t of walk w has the draws 2 (w length + t), a coin (unused at step 0), and the one after it,
-// the neighbour. A walk in a node without in-neighbours goes back to the destination. Every step's
-// node is a visit, the destination's too. Leaves the top min(fanout, distinct) nodes in ids and
-// their visits in counts, most visited first, ties by the smaller id, and returns how many; ids and
-// counts have room for walk.visits(). The destination's degree is positive. Returns kBadWalk where
-// an entry of indices is no node, kBadWalkRow where a row on the way is not within indices.
+// Step t of walk w uses draw 2 (w length + t) as its coin (unused at step 0) and the next draw as
+// its neighbour. A walk at a node without in-neighbours returns to the destination. The node of
+// every step counts as a visit, also if it is the destination. Writes the top min(fanout, distinct)
+// nodes to ids and their visits to counts, most visited first and ties by the smaller id, and
+// returns how many. ids and counts have walk.visits() entries. The destination's degree is
+// positive. Returns kBadWalk where an entry of indices is not a node, kBadWalkRow where a visited
+// row is not within indices.
 constexpr uint32_t kBadWalk = 0xFFFFFFFFu;
 constexpr uint32_t kBadWalkRow = 0xFFFFFFFEu;
 

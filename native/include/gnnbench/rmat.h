@@ -1,4 +1,4 @@
-// R-MAT graphs: what CPU and GPU share. Meaning: gnnbench/datasets/generators/rmat.py.
+// R-MAT graphs: code that CPU and GPU share. Parameters: gnnbench/datasets/generators/rmat.py.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,20 @@
 
 namespace gnnbench::rmat {
 
-constexpr int kBitsPerBlock = 8;  // of both ends, 16 random bits for each
-constexpr int kMaxScale = 31;     // so that a key, target << scale | source, has a bit to spare
+constexpr int kBitsPerBlock = 8;  // levels of the quadtree, 16 random bits each
+constexpr int kMaxScale = 31;     // so that a key, target << scale | source, has a spare bit
 
 struct Law {
   uint64_t key;
-  int scale;         // log2 of the nodes
-  uint32_t ends[3];  // upper ends of the quadrants (0, 0), (0, 1), (1, 0), of 65536
+  int scale;         // log2 of the number of nodes
+  uint32_t ends[3];  // cumulative probabilities of quadrants (0, 0), (0, 1), (1, 0), in 1/65536
 
   GNNBENCH_HD uint64_t nodes() const { return uint64_t{1} << scale; }
   GNNBENCH_HD int blocks() const { return (scale + kBitsPerBlock - 1) / kBitsPerBlock; }
 };
 
-// Bits of an edge's ends: those of one block (source in the lower byte, target in the upper one).
+// The bits of an edge's ends that one block determines (source in the lower byte, target in the
+// upper one).
 GNNBENCH_HD uint32_t quadrants(const Law& law, const uint32_t (&words)[4]) {
   uint32_t source = 0, target = 0;
 #ifdef __CUDA_ARCH__
@@ -39,7 +40,7 @@ struct Ends {
   uint32_t source, target;
 };
 
-// The ends of an edge before nodes are renamed.
+// The ends of an edge before the nodes are relabelled.
 GNNBENCH_HD Ends ends_of(const Law& law, uint64_t edge) {
   Ends ends{0, 0};
   for (int block = 0; block < law.blocks(); ++block) {

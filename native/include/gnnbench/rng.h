@@ -1,7 +1,7 @@
-// Counter-based generator: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as
-// 1, 2, 3", SC'11). The rank, the thread and the schedule never enter the counter.
+// Counter-based generator: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2,
+// 3", SC'11). The counter never contains the rank, the thread or the schedule.
 //
-//   key      64 bits   hash of (run seed, epoch, purpose), made once per epoch on the host
+//   key      64 bits   hash of (run seed, epoch, purpose), computed once per epoch on the host
 //   counter  c0        draw / 4                              32 bits
 //            c1        vertex, low half                      32 bits
 //            c2        vertex, high part | hop << 16         16 + 16 bits
@@ -66,8 +66,9 @@ struct Draws {
   }
 };
 
-// Uniform integer in [0, n), n >= 1, from one 32-bit draw by multiply and shift. No rejection, so
-// that the number of draws is known beforehand; the bias of one value is at most n / 2^32.
+// Uniform integer in [0, n), n >= 1, from one 32-bit draw by multiply and shift. There is no
+// rejection, so that the number of draws is known in advance. The bias of one value is at most n /
+// 2^32.
 GNNBENCH_HD uint32_t bounded(uint32_t draw, uint32_t n) { return mul_hi(draw, n); }
 
 }  // namespace gnnbench

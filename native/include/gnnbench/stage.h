@@ -1,11 +1,11 @@
-// Stages of a sampled hop that a trace measures separately. `hop` is kWholeBatch where a stage
-// serves all hops.
+// Stages of a sampled hop that a trace measures separately. A stage that serves all hops has `hop`
+// = kWholeBatch.
 #pragma once
 
 namespace gnnbench {
 
 enum class Stage : int {
-  kPrepare = 0,  // degrees, offsets, allocation, clearing of tables, reading sizes
+  kPrepare = 0,  // degrees, offsets, allocation, clearing of tables, reading back sizes
   kPick = 1,     // the sampling kernel
   kIdMap = 2,    // insertion and local ids
   kBlock = 3,    // the rest, until the block is complete

@@ -1,11 +1,11 @@
-// Tasks of a persistent sampler (PGSampler, section III-B) and the set of those that are known
-// (its Algorithm 2), shared by both devices.
+// Tasks of a persistent sampler (PGSampler, section III-B) and the set of known tasks (its
+// Algorithm 2), shared by both devices.
 //
-// A task is one 64-bit word, so that a slot of the queue is published by the one store that writes
-// it; zero is a slot without a task.
+// A task is one 64-bit word, so that a single store publishes a slot of the queue. Zero is an empty
+// slot.
 //
 //   bit  63   62 .. 32           31 .. 0
-//        1    chunk              slot of the row   part of the draws of a row that is split
+//        1    chunk              slot of the row   a chunk of the draws of a row that is split
 //   bit  63   53 .. 48           47 .. 0
 //        0    hop + 1            vertex            a vertex to sample at a hop
 #pragma once
@@ -38,8 +38,8 @@ GNNBENCH_HD uint32_t chunk_of(uint64_t word) {
 }
 GNNBENCH_HD uint32_t chunk_slot(uint64_t word) { return static_cast<uint32_t>(word); }
 
-// The queue's state in one word: what was enqueued in the high half, what is finished in the low
-// one. One addition reserves slots and counts outstanding work; equal halves are the end.
+// The queue's state in one word: enqueued tasks in the high half, finished tasks in the low half.
+// One addition reserves slots and counts outstanding work. Equal halves mean that the work is done.
 constexpr uint64_t kOneEnqueued = uint64_t{1} << 32;
 
 GNNBENCH_HD uint32_t tasks_enqueued(uint64_t state) { return static_cast<uint32_t>(state >> 32); }
@@ -48,17 +48,17 @@ GNNBENCH_HD bool all_finished(uint64_t state) {
   return tasks_enqueued(state) == tasks_finished(state);
 }
 
-// Where a vertex's bits are: bit h is task (vertex, h), bit `hops` a source of the last hop. The
-// bits of a vertex are padded to a power of two, so that they never straddle words.
+// Where a vertex's bits are: bit h is task (vertex, h), bit `hops` marks a source of the last hop.
+// The bits of a vertex are padded to a power of two, so that they never straddle words.
 //
 //   word  v / per_word:  | .. | vertex 2 | vertex 1 | vertex 0 |    2^(5 - width_log2) vertices
 //
-// Of the vertices first met at a hop one is ranked by counting bits: those of the groups before its
-// own are kept as sums, those of its group are counted.
+// The rank of a vertex among those first met at a hop is a bit count: the stored sum of all earlier
+// groups plus the bits counted in its own group.
 struct KnownLayout {
-  static constexpr int64_t kGroup = 64;  // vertices, of whole words
+  static constexpr int64_t kGroup = 64;  // vertices, in whole words
 
-  uint32_t width_log2;  // 2^width_log2 bits a vertex
+  uint32_t width_log2;  // 2^width_log2 bits per vertex
 
   static KnownLayout of(int hops) {
     uint32_t log2 = 0;
@@ -72,11 +72,11 @@ struct KnownLayout {
   GNNBENCH_HD uint32_t shift(int64_t vertex) const {
     return (static_cast<uint32_t>(vertex) & ((1u << (5 - width_log2)) - 1)) << width_log2;
   }
-  // The vertex's own bits of its word.
+  // The bits of one vertex in its word.
   GNNBENCH_HD uint32_t bits(uint32_t word, uint32_t shift) const {
     return (word >> shift) & (0xFFFFFFFFu >> (32 - (1u << width_log2)));
   }
-  // Of each vertex of a word its lowest bit, where `hop` is the first of its bits that is set.
+  // The lowest bit of each vertex in a word for which `hop` is the first bit that is set.
   GNNBENCH_HD uint32_t first_met(uint32_t word, uint32_t hop) const {
     const uint32_t lowest = 0xFFFFFFFFu / (0xFFFFFFFFu >> (32 - (1u << width_log2)));
     uint32_t before = 0;

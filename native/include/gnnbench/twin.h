@@ -1,15 +1,15 @@
-// Synthetic twins: the decisions of the generator, shared by host and device. Integers only.
+// Synthetic twins: generator functions shared by host and device. Integers only.
 //
 // A node has a *position*. Communities, and regions of communities, are contiguous ranges of
-// positions. Three keyed bijections of [0, n) give a position its id, its in-rank and its out-rank,
-// so that neither community nor degree can be read off an id. A rank gives a weight by a law that
-// is a table over octaves of the rank fraction, linear in between.
+// positions. Three keyed bijections of [0, n) map a position to its id, its in-rank and its
+// out-rank, so that an id reveals neither community nor degree. A weight distribution maps a rank
+// to a weight: a table over octaves of the rank fraction, linear in between.
 //
-// Edges leave a row at three levels: inside its community, inside its region but not its community,
-// and outside its region. A directed row draws sources by out-weight from the whole of a level; a
-// symmetric one draws, by weight, partners before it only and is mirrored afterwards, so that
-// P(u, v) goes with weight(u) * weight(v) (Chung & Lu, PNAS 99(25), 2002) and duplicates can arise
-// inside one row of one level only.
+// The edges of a row belong to three levels: inside its community, inside its region but outside
+// its community, and outside its region. A directed row draws sources by out-weight from a whole
+// level. A symmetric row draws, by weight, only partners at earlier positions and is mirrored
+// afterwards. So P(u, v) is proportional to weight(u) * weight(v) (Chung & Lu, PNAS 99(25), 2002),
+// and duplicates can arise only inside one row of one level.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace gnnbench::twin {
 
 constexpr int kLevels = 3;
 constexpr int kLawPoints = 34;
-// Word c3 of every counter of a twin, and the streams in the place of the hop.
+// Word c3 of every counter of a twin, and the streams, which take the place of the hop.
 constexpr uint32_t kTag = 0x7457494Eu;
 constexpr uint32_t kStreamIds = 0, kStreamInRank = 1, kStreamOutRank = 2, kStreamTied = 3;
 constexpr uint32_t kStreamEdges = 8;  // + level
@@ -53,7 +53,7 @@ GNNBENCH_HD uint64_t draw64(const Draws& d, uint32_t i) {
 }
 
 // Keyed bijection of [0, n), n < 2^31: a Feistel network of six rounds over halves of unequal
-// width, walked until the value falls into range (at most twice on average).
+// width. It is repeated until the value is in range (at most twice on average).
 struct Bijection {
   uint32_t n, low_bits, low_mask, high_mask, round_keys[6];
 
@@ -98,8 +98,8 @@ struct Bijection {
   }
 };
 
-// points[j] is the weight at rank fraction 2^-j (non-decreasing, at most 2^30); ranks from
-// `positive` on weigh nothing.
+// points[j] is the weight at rank fraction 2^-j (non-decreasing, at most 2^30). Ranks from
+// `positive` on have weight 0.
 struct Law {
   const int64_t* points;
   uint32_t positive;
@@ -114,8 +114,8 @@ struct Law {
   }
 };
 
-// Everything that gives a position its two weights. `tied` (0 to 65536) is the share of positions
-// whose out-rank is their in-rank; 65536 for symmetric graphs.
+// Parameters of the two weights of a position. `tied` (0 to 65536) is the share of positions whose
+// out-rank equals their in-rank; 65536 for symmetric graphs.
 struct Weights {
   uint64_t key;
   Bijection in_rank, out_rank;
@@ -130,9 +130,9 @@ struct Weights {
   }
 };
 
-// A weight as it counts at one kind of level. Inside a community of `size` it is cut off at
-// limit * size / 65536, so that no node wants more neighbours than there are; elsewhere it has
-// boost / 65536 of what was cut off on top.
+// The effective weight at one kind of level. Inside a community of `size` it is capped at limit *
+// size / 65536, so that no node requests more neighbours than there are. Elsewhere boost / 65536 of
+// the amount above the cap is added.
 GNNBENCH_HD uint64_t level_weight(uint64_t weight, bool inside, uint64_t size, uint64_t limit,
                                   uint64_t boost) {
   const uint64_t most = (limit * size) >> 16;
@@ -140,7 +140,7 @@ GNNBENCH_HD uint64_t level_weight(uint64_t weight, bool inside, uint64_t size, u
   return weight <= most ? weight : weight + (((weight - most) * boost) >> 16);
 }
 
-// The positions a row may draw from at one level: [lo, hi) without [hole_lo, hole_hi).
+// The positions that a row can draw from at one level: [lo, hi) without [hole_lo, hole_hi).
 struct Range {
   uint32_t lo, hole_lo, hole_hi, hi;
 
@@ -155,25 +155,25 @@ struct Range {
     return i < hole_lo - lo ? lo + i : hole_hi + (i - (hole_lo - lo));
   }
 
-  // Point of the prefix sums for a 64-bit draw.
+  // Maps a 64-bit draw to a point of the prefix sums.
   GNNBENCH_HD uint64_t point(const uint64_t* prefix, uint64_t total, uint64_t draw) const {
     const uint64_t y = prefix[lo] + mul_hi64(draw, total);
     return y < prefix[hole_lo] ? y : y + (prefix[hole_hi] - prefix[hole_lo]);
   }
 };
 
-// `bounds` are the nested ranges around the row: itself, its community, its region, everything.
+// `bounds` are the nested ranges around the row: itself, its community, its region, all positions.
 GNNBENCH_HD Range level_range(const uint32_t (*bounds)[2], int level, bool symmetric) {
   const uint32_t* hole = bounds[level];
   const uint32_t* outer = bounds[level + 1];
   return Range{outer[0], hole[0], hole[1], symmetric ? hole[1] : outer[1]};
 }
 
-// Draws after which the rest of a row's level is filled by position, from a drawn start.
+// After this many draws the rest of a row's level is filled by position, from a drawn start.
 GNNBENCH_HD uint32_t draw_limit(uint32_t wanted) { return 4 * wanted + 64; }
 
-// Score by which splits are filled, smallest first; ties go to the smaller id. Factors are shares
-// of 65536 by which home communities (locality) and high degrees (degree_bias) come earlier.
+// Splits are filled in order of this score, smallest first; ties go to the smaller id. Factors, in
+// 1/65536, move home communities (locality) and high degrees (degree_bias) forward.
 GNNBENCH_HD uint64_t split_score(uint64_t key, uint32_t position, uint32_t id, bool home,
                                  uint32_t rank_share, uint32_t locality, uint32_t degree_bias) {
   const uint64_t place = home ? 65536u - locality : 65536u;

@@ -1,4 +1,4 @@
-// Runs a rollback at the end of a scope unless it was disarmed.
+// Runs a rollback at the end of a scope unless disarmed.
 #pragma once
 
 #include <utility>
