@@ -14,7 +14,7 @@ constexpr int64_t kEntryChunk = 16384;
 
 enum class Weigh { kNot, kByColumn, kByEntry };
 
-// kPacks packs of one row from `column` on, the last of them at `last`, held in registers.
+// Sums kPacks packs of one row from `column` on in registers. The last pack starts at `last`.
 template <class L, int kPacks, Weigh kWeigh, class T>
 GNNBENCH_INLINE void sum_packs(const RowSums<T>& s, int64_t row, int64_t column, int64_t last,
                                int64_t ahead_end) {
@@ -72,8 +72,8 @@ GNNBENCH_INLINE void sum_narrow(const RowSums<T>& s, int64_t row) {
   for (int64_t k = 0; k < s.dim; ++k) narrow(acc[k] * factor, s.out[row * s.dim + k]);
 }
 
-// Rows [begin, end), at most kWide packs at a time; the last pack of a row ends where the row does
-// and so may overlap the one before.
+// Rows [begin, end), at most kWide packs at a time. The last pack of a row ends with the row, so it
+// can overlap the previous one.
 template <class L, int kWide, Weigh kWeigh, class T>
 GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) {
   constexpr int64_t kStep = L::template kPack<Sum<T>>;
@@ -84,7 +84,7 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
   const int64_t last_entry = s.block.indptr[end];
   const int64_t packs = (s.dim + kStep - 1) / kStep;
   for (int64_t row = begin; row < end; ++row) {
-    int64_t ahead_end = last_entry;  // the first pass fetches for all
+    int64_t ahead_end = last_entry;  // the first pass prefetches for all passes
     for (int64_t done = 0; done < packs;) {
       const int64_t left = packs - done, column = done * kStep;
       const auto last = [&](int64_t n) __attribute__((always_inline)) {

@@ -11,19 +11,19 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kRowChunk = 256;
-constexpr int64_t kHeads = 16;  // that are worked on together
+constexpr int64_t kHeads = 16;  // processed together
 
 using Eight = Lanes<32>;
 
-// Powers of e of values up to 0, within two units in the last place; below the smallest normal
-// number they are 0.
+// Replaces values up to 0 by their exponentials, within two units in the last place. Results below
+// the smallest normal number become 0.
 GNNBENCH_INLINE void power_of(Eight::Floats& x) {
-  // x = n ln 2 + r, |r| <= ln 2 / 2, where Taylor's polynomial is off by 5e-9.
-  constexpr float kPerLn2 = 1.44269504f, kRound = 0x1.8p23f;  // added, a number becomes whole
+  // x = n ln 2 + r, |r| <= ln 2 / 2, where the error of Taylor's polynomial is 5e-9.
+  constexpr float kPerLn2 = 1.44269504f, kRound = 0x1.8p23f;  // adding kRound rounds to an integer
   constexpr float kLn2High = 355.0f / 512,
-                  kLn2Low = -2.12194440e-4f;  // n times the former is exact
+                  kLn2Low = -2.12194440e-4f;  // n * kLn2High is exact
   const Eight::Floats least = Eight::Floats{} - 88.0f;
-  const Eight::Floats value = x < least ? least : x;  // NaN stays
+  const Eight::Floats value = x < least ? least : x;  // NaN stays NaN
   const Eight::Floats shifted = value * kPerLn2 + kRound;
   const Eight::Floats n = shifted - kRound;
   const Eight::Floats r = value - n * kLn2High - n * kLn2Low;
@@ -34,7 +34,7 @@ GNNBENCH_INLINE void power_of(Eight::Floats& x) {
   sum = sum * r + 0.5f;
   sum = sum * r + 1.0f;
   sum = sum * r + 1.0f;
-  // n's own bits are the last of `shifted`; as an exponent they make 2^n, and 0 of -127.
+  // The low bits of `shifted` are n. As an exponent they give 2^n, and 0 for n = -127.
   const Eight::Bits32 scale = (reinterpret_cast<const Eight::Bits32&>(shifted) - 0x4b400000u + 127)
                               << 23;
   x = sum * reinterpret_cast<const Eight::Floats&>(scale);
@@ -56,7 +56,7 @@ GNNBENCH_INLINE void powers(double* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) values[i] = std::exp(values[i]);
 }
 
-// Scores less their row's largest, then the powers of all of the rows at once, then shares.
+// Subtracts each row's maximum, exponentiates all rows at once, then normalises.
 template <class S>
 GNNBENCH_INLINE void softmax_rows(const int32_t* indptr, int64_t begin, int64_t end, int64_t heads,
                                   const S* scores, S* out) {

@@ -1,9 +1,9 @@
-// Operators on a block's edges, each with one value a head: scores, softmax, products, and sums of
-// rows that they weight.
+// Operators on a block's edges, with one value per edge and head: scores, softmax, products, and
+// sums of rows weighted by edges.
 //
-// The floor: the softmax reads and writes its edges once, 8 bytes each a head, with one exponential
-// of each; the products and the weighted sums read one source row an edge, as the aggregation does.
-// A row's terms are added in their order by one thread.
+// Lower bound: the softmax reads and writes its edges once, 8 bytes per head each, with one
+// exponential per value. The products and the weighted sums read one source row per edge, as the
+// aggregation does. One thread adds the terms of a row in order.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace gnnbench {
 
-// out [num_edges, heads]: a source's row and a destination's added.
+// out [num_edges, heads]: sum of a source's row and a destination's row.
 template <class S>
 void edge_add(const BlockView& block, int64_t heads, const S* src, const S* dst, S* out);
 
-// out [num_rows, heads]: each row's values [num_entries, heads] added up, of the transposed block
-// with `edges`, the values' places.
+// out [num_rows, heads]: sum of each row's values [num_entries, heads]. For a transposed block,
+// `edges` gives the positions of the values.
 template <class S>
 void edge_sums(const int32_t* indptr, int64_t num_rows, int64_t heads, const S* values,
                const int32_t* edges, S* out);
 
-// Over the edges of each destination, head by head; scores and out [num_edges, heads].
+// Softmax over the edges of each destination and head; scores and out [num_edges, heads].
 template <class S>
 void edge_softmax(const int32_t* indptr, int64_t num_rows, int64_t heads, const S* scores, S* out);
 
@@ -38,8 +38,8 @@ template <class T>
 void edge_dots(const BlockView& block, int64_t heads, int64_t width, const T* rows, const T* x,
                Sum<T>* out);
 
-// out [num_rows, heads, width]: sum over a row's entries i, in each head h, of weights[i, h] times
-// x[indices[i], h]; of the transposed block with `edges`, the weights' places.
+// out [num_rows, heads, width]: for each head h the sum over a row's entries i of weights[i, h]
+// times x[indices[i], h]. For a transposed block, `edges` gives the positions of the weights.
 template <class T>
 struct HeadSums {
   BlockView block;

@@ -1,9 +1,9 @@
 // GNNAdvisor's workload (Wang et al., OSDI 2021): groups of a row's entries are the unit of work.
 //
-// Workers take the same number of groups each, so a huge row occupies them all. Where the paper
-// adds each group to its row atomically, here a chunk of groups adds its own rows, and what it has
-// of a row that an earlier chunk began is kept aside and added afterwards, in order. The chunks
-// depend on the groups alone: the bits are the same for any number of threads.
+// Workers take the same number of groups each, so a huge row is shared by all of them. The paper
+// adds each group to its row atomically. Here each chunk of groups adds its own rows; its share of
+// a row that an earlier chunk began is stored separately and added afterwards, in order. The chunks
+// depend on the groups only, so results are bitwise equal for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace gnnbench {
 
 int64_t count_groups(const int32_t* indptr, int64_t num_rows, int64_t group);
 
-// starts [groups + 1] and rows [groups]; a row without entries has no group.
+// Writes starts [groups + 1] and rows [groups]. A row without entries has no group.
 void make_groups(const int32_t* indptr, int64_t num_rows, int64_t group, int32_t* starts,
                  int32_t* rows);
 

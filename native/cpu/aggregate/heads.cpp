@@ -11,7 +11,7 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kRowChunk = 128;
-constexpr int64_t kColumns = 256;  // held while a row's entries are gone through
+constexpr int64_t kColumns = 256;  // kept in registers during a pass over a row's entries
 
 template <class T>
 struct Dots {
@@ -22,7 +22,7 @@ struct Dots {
   Sum<T>* out;
 };
 
-// The lanes added in pairs.
+// Sums the lanes pairwise.
 template <class L, class S>
 GNNBENCH_INLINE S total(const typename L::template Pack<S>& pack) {
   constexpr int64_t kPack = L::template kPack<S>;
@@ -57,7 +57,7 @@ GNNBENCH_INLINE Sum<T> dot(const T* a, const T* b, int64_t width) {
   return total<L, S>(sum) + rest;
 }
 
-// Float sums of heads of eight columns fill packs, alone or two of them one.
+// Float sums of heads with eight columns: one or two heads fill a pack.
 template <class L, class T>
 GNNBENCH_INLINE bool eights(int64_t heads, int64_t width) {
   return sizeof(Sum<T>) == 4 && width == 8 && heads * 8 % L::template kPack<float> == 0;
@@ -120,8 +120,8 @@ GNNBENCH_INLINE void spread_pair(const float* w, Lanes<64>::Floats& to) {
   to = Lanes<64>::Floats{a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b};
 }
 
-// kPacks packs of one row from `column` on, held in registers; each of one head, or of two of eight
-// columns.
+// Sums kPacks packs of one row from `column` on in registers. A pack holds one head, or two heads
+// of eight columns.
 template <class L, int kPacks, bool kPairs, class T>
 GNNBENCH_INLINE void sum_packs(const HeadSums<T>& s, int64_t row, int64_t column,
                                int64_t ahead_end) {
@@ -174,7 +174,7 @@ GNNBENCH_INLINE void sum_row(const HeadSums<T>& s, int64_t row, int64_t ahead_en
       sum_packs<L, 1, kPairs>(s, row, column, ahead_end);
       done += 1;
     }
-    ahead_end = 0;  // the first pass fetches for all
+    ahead_end = 0;  // the first pass prefetches for all passes
   }
 }
 

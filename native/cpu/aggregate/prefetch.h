@@ -1,4 +1,4 @@
-// Rows fetched ahead of their use.
+// Prefetching of rows.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ constexpr int64_t kAhead = 8;  // entries between a prefetch and its use
 template <class T>
 inline __attribute__((always_inline)) void prefetch_row(const T* row, int64_t dim) {
   constexpr int64_t kLine = 64;
-  constexpr int64_t kMostLines = 64;  // the processor itself follows longer rows
+  constexpr int64_t kMostLines = 64;  // the hardware prefetcher follows longer rows
   const char* line = reinterpret_cast<const char*>(row);
   const char* end = std::min(reinterpret_cast<const char*>(row + dim), line + kMostLines * kLine);
   for (; line < end; line += kLine) __builtin_prefetch(line);

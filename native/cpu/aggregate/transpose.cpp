@@ -9,7 +9,7 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kChunk = 8192;
-constexpr int64_t kMaxParts = 8;  // bounds the scratch on machines of many cores
+constexpr int64_t kMaxParts = 8;  // limits the scratch memory on machines with many cores
 
 // Smallest i in [0, n) for which wrong(i), or -1.
 template <class Wrong>
@@ -53,7 +53,7 @@ int64_t transpose_parts() { return std::min(num_threads(), kMaxParts); }
 
 void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* counts, int32_t* indptr,
                int32_t* dst, int32_t* edge) {
-  // How often each part names each source ...
+  // Count how often each part contains each source.
   parallel_chunks(parts, 1, [&](int64_t p, int64_t, int64_t) {
     int32_t* count = counts + p * num_src;
     std::fill(count, count + num_src, 0);
@@ -61,7 +61,7 @@ void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* coun
     const int64_t end = b.indptr[part_begin(b, p + 1, parts)];
     for (int64_t e = begin; e < end; ++e) ++count[b.indices[e]];
   });
-  // ... gives each (source, part) its place, parts in order ...
+  // Turn the counts into the first position of each (source, part),
   int32_t total = 0;
   for (int64_t s = 0; s < num_src; ++s) {
     indptr[s] = total;
@@ -73,7 +73,7 @@ void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* coun
     }
   }
   indptr[num_src] = total;
-  // ... and the parts fill theirs.
+  // Write each part's edges to its positions.
   parallel_chunks(parts, 1, [&](int64_t p, int64_t, int64_t) {
     int32_t* place = counts + p * num_src;
     const int64_t end = part_begin(b, p + 1, parts);

@@ -1,4 +1,4 @@
-// Values as they lie in memory and as they are added up: float16 and bfloat16 in float.
+// Storage types and accumulation types of values: float16 and bfloat16 accumulate in float.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ template <>
 struct SumOf<double> {
   typedef double type;
 };
-// What a T is added up in.
+// The type in which values of type T are summed.
 template <class T>
 using Sum = typename SumOf<T>::type;
 
 #define GNNBENCH_INLINE inline __attribute__((always_inline))
 
-// Compilers take no vector size that depends on a template's argument.
+// Compilers reject a vector size that depends on a template argument.
 template <int kBytes, class S = float>
 struct PackOf;
 #define GNNBENCH_PACKS(BYTES)                                                               \
@@ -45,8 +45,8 @@ GNNBENCH_PACKS(32)
 GNNBENCH_PACKS(64)
 #undef GNNBENCH_PACKS
 
-// Vectors of 32 or 64 bytes of sums: a register of the instructions that a kernel is compiled for,
-// since compilers keep wider ones in memory.
+// Vectors of sums of 32 or 64 bytes: one register of the kernel's instruction set, because
+// compilers spill wider ones to memory.
 template <int kBytes>
 struct Lanes {
   using Floats = typename PackOf<kBytes>::type;
@@ -73,8 +73,8 @@ struct Lanes {
     to = reinterpret_cast<const Floats&>(bits);
   }
 
-  // Exponent and mantissa moved into float's and scaled by the difference of the biases, which is
-  // right for subnormals, too; infinities and NaN then get float's largest exponent.
+  // Moves exponent and mantissa into float's fields and multiplies by the difference of the biases.
+  // This is also right for subnormals. Infinities and NaN then get float's largest exponent.
   static GNNBENCH_INLINE void widen(const Half* from, Floats& to) {
     const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
     const Bits32 bits = __builtin_convertvector(narrow, Bits32);
@@ -95,17 +95,17 @@ struct Lanes {
     *reinterpret_cast<Doubles*>(to) = from;
   }
 
-  // To the nearest, ties to even.
+  // Rounds to nearest, ties to even.
   static GNNBENCH_INLINE void narrow(const Floats& from, BFloat16* to) {
     const Bits32 bits = reinterpret_cast<const Bits32&>(from);
     const Bits32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const Bits32 all =
-        (bits & 0x7fffffff) > 0x7f800000u ? bits >> 16 | 0x40 : rounded;  // NaN stays
+        (bits & 0x7fffffff) > 0x7f800000u ? bits >> 16 | 0x40 : rounded;  // NaN stays NaN
     *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
   }
 
-  // The same; below Half's normal numbers the sum's last place is that of the smallest subnormal,
-  // 2^-24.
+  // Rounds likewise. Below Half's normal numbers the last place of the sum is the smallest
+  // subnormal, 2^-24.
   static GNNBENCH_INLINE void narrow(const Floats& from, Half* to) {
     const Bits32 bits = reinterpret_cast<const Bits32&>(from);
     const Bits32 size = bits & 0x7fffffff;
@@ -146,11 +146,11 @@ inline float widened(Half x) {
 GNNBENCH_INLINE void narrow(float x, float& to) { to = x; }
 GNNBENCH_INLINE void narrow(double x, double& to) { to = x; }
 
-// To the nearest, ties to even.
+// Rounds to nearest, ties to even.
 inline void narrow(float x, BFloat16& to) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // NaN stays one
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // NaN stays NaN
     to.bits = static_cast<uint16_t>(bits >> 16 | 0x40u);
   } else {
     to.bits = static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
@@ -168,7 +168,7 @@ inline void narrow(float x, Half& to) {
     half = 0x7c00u;
   } else if (size >= 0x38800000u) {  // normal
     half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
-  } else {  // the sum's last place is that of the smallest subnormal, 2^-24
+  } else {  // the last place of the sum is the smallest subnormal, 2^-24
     float f;
     std::memcpy(&f, &size, sizeof f);
     f += 0.5f;

@@ -16,11 +16,11 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kLineWords = kLine / static_cast<int64_t>(sizeof(uint32_t));
-constexpr int64_t kCopyLines = (int64_t{1} << 20) / kLine;  // of a chunk
-constexpr int64_t kRowsBytes = int64_t{1} << 18;            // of rows of a chunk
-constexpr int64_t kAheadBytes = int64_t{1} << 15;           // rows are asked for so far ahead
-constexpr int kReads = 4;    // sums side by side: an addition waits a cycle for the one before
-constexpr int kChains = 12;  // of multiply-adds: two ports, up to six cycles
+constexpr int64_t kCopyLines = (int64_t{1} << 20) / kLine;  // per chunk
+constexpr int64_t kRowsBytes = int64_t{1} << 18;            // of rows per chunk
+constexpr int64_t kAheadBytes = int64_t{1} << 15;           // prefetch distance
+constexpr int kReads = 4;    // independent sums: each addition has a latency of one cycle
+constexpr int kChains = 12;  // of multiply-adds: two ports, latency up to six cycles
 
 template <class T, int kBytes>
 struct Wide {
@@ -42,7 +42,7 @@ template <int kBytes>
       for (int k = 0; k < kReads; ++k) sums[k] += at[v + k];
     }
     for (; v < vectors; ++v) sums[0] += at[v];
-    asm volatile("" : : "r"(words) : "memory");  // the next pass reads them again
+    asm volatile("" : : "r"(words) : "memory");  // forces the next pass to read the words again
   }
   uint32_t sum = 0;
   for (int k = 0; k < kReads; ++k) {
@@ -51,8 +51,8 @@ template <int kBytes>
   return sum;
 }
 
-// `zero` and `one` are not known when this is compiled. Each chain reads its own beginning: chains
-// that are seen to be equal would be made one.
+// `zero` and `one` are unknown at compile time. Each chain loads its own start value; otherwise the
+// compiler would merge equal chains.
 template <int kBytes>
 [[gnu::always_inline]] inline double fma_chains(int64_t steps, const volatile float& zero,
                                                 float one) {
@@ -119,8 +119,8 @@ Ways ways_of(Vectors vectors) {
   return {read_128, fma_128, copy_plain};
 }
 
-// The rows ids[begin, end), `wrong` gets the position of the first invalid one; by auto-vectorised
-// sums, for memory is what is waited for.
+// Sums the rows ids[begin, end); `wrong` gets the position of the first invalid id. Auto-vectorised
+// sums suffice because memory is the bottleneck.
 GNNBENCH_CLONES uint32_t sum_rows(const uint32_t* words, int64_t rows, int64_t width,
                                   const int64_t* ids, int64_t begin, int64_t end, int64_t ahead,
                                   int64_t* wrong) {

@@ -15,15 +15,15 @@ class FaultBox {
   }
   void report(Fault fault, int64_t node = -1) { report(FaultAt{fault, node}); }
 
-  // To be called while an exception is handled.
+  // Call this while an exception is handled.
   void report_exception() noexcept {
     if (!reported_.exchange(true)) thrown_ = std::current_exception();
   }
 
-  // Whether work is in vain.
+  // Whether a fault or an exception was reported, so that further work is useless.
   bool any() const { return reported_.load(std::memory_order_relaxed); }
 
-  // Once all workers are done; throws what a worker did.
+  // Call this once all workers are done. Rethrows the exception of a worker.
   FaultAt get() const {
     if (thrown_) std::rethrow_exception(thrown_);
     return fault_;

@@ -1,5 +1,5 @@
-// Function multiversioning: the libraries travel between machines, so wider instructions are
-// chosen at run time, never by -march. GNNBENCH_PORTABLE leaves the plain code alone.
+// Function multiversioning: libraries are moved between machines, so wider instructions are chosen
+// at run time, never by -march. GNNBENCH_PORTABLE keeps only the plain code.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(GNNBENCH_PORTABLE)
@@ -9,7 +9,7 @@
 #define GNNBENCH_AVX512 __attribute__((target("avx512f")))
 #endif
 
-// A sanitizer is not ready yet when the loader chooses among clones.
+// A sanitizer is not initialised yet when the loader chooses among clones.
 #if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define GNNBENCH_CLONED 1
@@ -21,8 +21,8 @@
 #define GNNBENCH_CLONES
 #endif
 
-// A pair of functions that its caller chooses from by has_avx512(): AVX-512 has twice the
-// registers, each of twice the width, so the two may hold other numbers of values.
+// Two functions that the caller chooses from by has_avx512(). AVX-512 has twice as many registers
+// of twice the width, so the two can keep different numbers of values in registers.
 #ifdef GNNBENCH_X86
 #define GNNBENCH_WIDE GNNBENCH_AVX512
 #else

@@ -1,5 +1,5 @@
-// Huge pages for arrays that are read and written at random: with 4 KiB pages nearly every access
-// misses the TLB too. A hint where the system offers them (madvise), nothing elsewhere.
+// Huge pages for arrays with random access: with 4 KiB pages nearly every access also misses the
+// TLB. A hint (madvise) where the system supports it, otherwise a no-op.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace gnnbench {
 
 constexpr size_t kHugePage = size_t{1} << 21;
 
-// For memory that nothing was written to yet.
+// For memory that has not been written yet.
 inline void prefer_huge_pages(void* data, size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const auto first = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) & ~(kHugePage - 1);

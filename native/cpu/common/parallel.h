@@ -1,6 +1,6 @@
-// Work sharing for CPU kernels. Kernels know nothing of torch: bindings/cpu/parallel.cpp runs the
-// workers on torch's own threads (a second OpenMP runtime would spin against them), the host-only
-// tests on std::thread.
+// Work sharing for CPU kernels. Kernels do not depend on torch: bindings/cpu/parallel.cpp runs the
+// workers on torch's threads (a second OpenMP runtime would compete with them), the host-only tests
+// on std::thread.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace gnnbench {
 
-// Threads that a parallel region may use now (torch.get_num_threads()).
+// Number of threads that a parallel region can use (torch.get_num_threads()).
 int64_t num_threads();
 
-// Calls fn(ctx, w) once for every w in [0, workers), concurrently where threads are free, w = 0 on
-// the calling thread.
+// Calls fn(ctx, w) once for every w in [0, workers), concurrently where threads are free. w = 0
+// runs on the calling thread.
 void run_workers(int64_t workers, void (*fn)(void* ctx, int64_t worker), void* ctx);
 
 // Calls f(chunk, begin, end) for consecutive chunks of [0, n). The chunks depend on n and
-// chunk_size alone, never on the number of threads; idle workers take the next chunk, so that a
-// descheduled thread does not hold the others up. f must not throw.
+// chunk_size only, not on the number of threads. Idle workers take the next chunk, so that a
+// descheduled thread does not block the others. f must not throw.
 template <class F>
 void parallel_chunks(int64_t n, int64_t chunk_size, const F& f) {
   const int64_t chunks = (n + chunk_size - 1) / chunk_size;

@@ -22,8 +22,8 @@ void blocks_scalar(uint64_t key, uint32_t c3, const uint32_t* c0, const uint32_t
 }
 
 #ifdef GNNBENCH_X86
-// A 64-bit lane holds one word of one block: vpmuludq reads its low half only, so the high halves
-// may hold rubbish and neither masks nor separate low and high products are needed.
+// A 64-bit lane holds one word of one block. vpmuludq reads the low half only, so the high halves
+// may hold garbage: no masks and no separate low and high products are needed.
 struct Lanes {
   __m256i x, y, z, w;
 };

@@ -5,7 +5,7 @@
 
 namespace gnnbench {
 
-// Blocks are computed this many at a time; callers pad their arrays to a multiple of it.
+// Number of blocks computed at a time. Callers pad their arrays to a multiple of it.
 constexpr int64_t kPhiloxLanes = 8;
 
 inline int64_t philox_padded(int64_t n) {
@@ -17,7 +17,8 @@ inline int64_t philox_padded(int64_t n) {
 void philox_blocks(uint64_t key, uint32_t c3, const uint32_t* c0, const uint32_t* c1,
                    const uint32_t* c2, int64_t n, uint32_t* out);
 
-// Any counters: n rows of four 32-bit words held in int64. Returns false where a word does not fit.
+// Computes blocks for arbitrary counters: n rows of four 32-bit words stored as int64. Returns
+// false where a word does not fit 32 bits.
 bool philox(uint64_t key, const int64_t* counters, int64_t n, int64_t* out);
 
 }  // namespace gnnbench

@@ -1,12 +1,12 @@
-// Entries of id maps, asked for before they are used.
+// Prefetching of id map entries.
 #pragma once
 
 #include "cpu/common/parallel.h"
 
 namespace gnnbench {
 
-// Asks for a line that another worker may hold, to write to it. The instruction is not in the
-// compilers' least x86-64, and nothing where a processor does not know it.
+// Prefetches a line for writing that another core may hold. prefetchw is not in the compilers'
+// baseline x86-64; a processor without it executes a no-op.
 inline void prefetch_to_own(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
@@ -15,9 +15,10 @@ inline void prefetch_to_own(const void* line) {
 #endif
 }
 
-// Whether entries that may turn out to be written to are asked for in that way. A line that is read
-// and then claimed comes from the other core twice, which is most of what claims cost two workers.
-// With many, lines of nodes that all of them know already would never stay anywhere.
+// Whether entries that may be written are prefetched for writing. A line that is read and then
+// claimed is otherwise transferred from the other core twice, which is most of the cost of claims
+// with two workers. With many workers, the lines of already known nodes would move between cores
+// all the time.
 inline bool owns_lines() {
   constexpr int64_t kFewWorkers = 4;
   return num_threads() <= kFewWorkers;

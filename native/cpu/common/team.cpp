@@ -10,9 +10,9 @@ namespace {
 constexpr int kBits = 20;
 constexpr uint64_t kMost = (uint64_t{1} << kBits) - 1;  // workers of a step
 constexpr uint64_t kDismissed = ~uint64_t{0};
-// How long a thread waits awake: longer than what a leader does alone between two steps, shorter
-// than what sleeping and waking cost together. After some rests it lets others go first each time:
-// who is waited for may want this very core.
+// How long a thread spins: longer than the leader's serial work between two steps, shorter than
+// sleeping plus waking. After kRests pauses it yields each time, because the awaited thread may
+// need this core.
 constexpr std::chrono::microseconds kAwake{50};
 constexpr int kRests = 64;
 
@@ -30,7 +30,7 @@ void rest(int times) {
 #endif
 }
 
-// The word once it is no longer `old`.
+// Waits until the word is no longer `old` and returns it.
 template <class T>
 T changed(const std::atomic<T>& word, T old) {
   const auto until = std::chrono::steady_clock::now() + kAwake;
@@ -73,7 +73,7 @@ void Team::run(int64_t workers, void (*fn)(void*, int64_t), void* ctx) {
   uint64_t word = (++step_ << 2 * kBits) | uint64_t{all} << kBits;
   word_.store(word, std::memory_order_release);
   word_.notify_all();
-  led = nullptr;  // a step within a step is the thread's own
+  led = nullptr;  // a nested step uses no team
   while (claimed_of(word) < all) {
     if (word_.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel)) work(word++);
   }

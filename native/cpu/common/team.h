@@ -1,14 +1,15 @@
 // Threads that stay awake for several parallel steps of one call.
 //
-// A step that wakes its threads pays for that each time, and one whose leader waits for threads
-// that are still being woken pays for it in full; a batch has seven steps of some 100 us. A team's
-// threads are woken once. A step begins when its leader says so, with whoever is awake:
+// Waking threads for each step costs time, and a leader that waits for threads still waking up pays
+// all of it. A batch has seven steps of about 100 us. A team wakes its threads once. The leader
+// starts a step with the threads that are awake:
 //
-//   leader   | step 1 ....... | alone | step 2 .... | alone | dismisses
-//   helper     (woken) | step 1 . | waits, awake | step 2 | ...
+//   leader   | step 1 ....... | serial | step 2 .... | serial | dismisses
+//   helper     (woken) | step 1 . | spins           | step 2 | ...
 //
-// A worker is claimed by adding one to a word that also tells the step, so that nobody can claim
-// one of a step that is over, and what the step runs stays until all that were claimed are done:
+// A thread claims a worker index by incrementing a word that also contains the step number. So no
+// thread can claim an index of a step that is over, and the step's function stays valid until all
+// claimed workers are done:
 //
 //   word     step : 24 | workers : 20 | claimed : 20
 #pragma once
@@ -23,28 +24,28 @@ namespace gnnbench {
 
 class Team {
  public:
-  // What the calling thread leads, outside a step; else null.
+  // The team that the calling thread leads, outside a step; otherwise null.
   static Team* of_thread();
 
-  // `size` threads are expected, the leader included.
+  // `size` is the expected number of threads, including the leader.
   explicit Team(int64_t size) : size_(size) {}
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   int64_t size() const { return size_; }
 
-  // Calls body(), whose steps are the team's, then dismisses the helpers.
+  // Calls body(), whose steps run on the team, then dismisses the helpers.
   template <class F>
   void lead(const F& body) {
     const Led here(*this);
     body();
   }
 
-  // A helper's whole life: takes part in steps until the team is dismissed.
+  // Runs a helper: takes part in steps until the team is dismissed.
   void help();
 
-  // A step. Calls fn(ctx, w) once for every w in [0, workers), on the leader and on the helpers
-  // there are; the first exception thrown is thrown again once all are done.
+  // Runs a step: calls fn(ctx, w) once for every w in [0, workers) on the leader and the available
+  // helpers. Rethrows the first exception once all are done.
   void run(int64_t workers, void (*fn)(void* ctx, int64_t worker), void* ctx);
 
  private:
@@ -66,7 +67,7 @@ class Team {
   alignas(64) std::atomic<uint32_t> done_{0};
 };
 
-// Calls body() on the calling thread, with a team for its steps where there are threads for one.
+// Calls body() on the calling thread, with a team for its steps if more threads are available.
 template <class F>
 void with_team(const F& body) {
   const int64_t size = num_threads();
@@ -83,7 +84,7 @@ void with_team(const F& body) {
         if (worker > 0) return c->team.help();
         try {
           c->team.lead(*c->body);
-        } catch (...) {  // past torch's workers, which would make another one of it
+        } catch (...) {  // bypasses torch's workers, which would change its type
           c->thrown = std::current_exception();
         }
       },

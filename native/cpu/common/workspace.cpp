@@ -14,7 +14,7 @@ constexpr std::align_val_t kLine{64};
 void Workspace::Piece::Free::operator()(void* memory) const { ::operator delete(memory, kLine); }
 
 Workspace::Piece::Piece(size_t bytes) {
-  if (bytes > kLargest) throw std::bad_alloc();  // a negative size as well
+  if (bytes > kLargest) throw std::bad_alloc();  // rejects negative sizes too
   log2_ = std::max(kLeastLog2, static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)));
   memory_ = of_thread().take(log2_);
 }
@@ -41,7 +41,7 @@ Workspace::Memory Workspace::take(int log2) {
   return memory;
 }
 
-// At the limit, frees kept memory of other sizes first: batches may have become larger.
+// At the limit, frees cached memory of other sizes first, because batch sizes may have grown.
 void Workspace::keep(Memory memory, int log2) noexcept {
   const size_t bytes = size_t{1} << log2;
   if (bytes > kMost) return;
@@ -54,7 +54,7 @@ void Workspace::keep(Memory memory, int log2) noexcept {
   try {
     waiting_[log2].push_back(std::move(memory));
     kept_ += bytes;
-  } catch (const std::bad_alloc&) {  // then it is not kept
+  } catch (const std::bad_alloc&) {  // free it instead
   }
 }
 

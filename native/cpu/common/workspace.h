@@ -1,5 +1,4 @@
-// Working memory that a thread keeps between calls. A batch reuses the pages of the last one,
-// because each fresh 4 KiB page costs a page fault.
+// Working memory that a thread reuses between calls: each fresh 4 KiB page costs a page fault.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +9,14 @@ namespace gnnbench {
 
 class Workspace {
  public:
-  // The limit of the memory kept for reuse. Memory beyond it is freed.
+  // Limit of the memory cached for reuse. Memory beyond it is freed.
   static constexpr size_t kMost = size_t{256} << 20;
 
-  // The calling thread's own; freed with the thread.
+  // The calling thread's workspace, freed with the thread.
   static Workspace& of_thread();
 
-  // At least `bytes`, aligned to a cache line, contents undefined. Goes back to the workspace of
-  // the thread that destroys it. Throws std::bad_alloc where there is not that much memory.
+  // At least `bytes` of memory, aligned to a cache line, with undefined contents. Returns to the
+  // workspace of the thread that destroys it. Throws std::bad_alloc if there is not enough memory.
   class Piece {
    public:
     static constexpr size_t kLargest = size_t{1} << 47;  // addresses have 47 bits
@@ -39,7 +38,7 @@ class Workspace {
       void operator()(void* memory) const;
     };
     std::unique_ptr<void, Free> memory_;
-    int log2_;  // of its size
+    int log2_;  // of its size in bytes
   };
 
   size_t kept() const { return kept_; }
@@ -52,7 +51,7 @@ class Workspace {
   Memory take(int log2);
   void keep(Memory memory, int log2) noexcept;
 
-  std::vector<Memory> waiting_[64];  // by the log2 of their size
+  std::vector<Memory> waiting_[64];  // by the log2 of their size in bytes
   size_t kept_ = 0;
 };
 

@@ -1,13 +1,14 @@
-// Nodes first seen in a hop, by the workers that saw them.
+// Nodes that workers first saw in a hop, and their local ids.
 //
-// A worker reserves blocks of a pool, so that it hands out ids without asking the others: known +
-// place. Places are left out only where a worker's last block is not full, so that hardly any id
-// changes when the pool is closed up once the hop is over:
+// A worker reserves blocks of a pool, so that it assigns ids without synchronisation: an id is
+// known + place. Only the last block of a worker is partly filled, which leaves gaps. Closing the
+// gaps after the hop therefore changes hardly any id:
 //
-//   nodes    | a b c d .. | e f . .   | g h i j .. | k . . .   |     place = block * kClaimBlock +
-//   i filled     kClaimBlock  2           kClaimBlock  1 final id   known + place .......... |
-//   bases[block] + i
-//                                     dense: the first place left out
+//   nodes      | a b c d .. | e f . .   | g h i j .. | k . . .   |
+//   place        block * kClaimBlock + i
+//   filled       kClaimBlock  2           kClaimBlock  1
+//   final id     known + place .......... | bases[block] + i
+//                                         dense: the first place without a node
 #pragma once
 
 #include <atomic>
@@ -27,11 +28,11 @@ template <class Id>
 struct Claims {
   Id* nodes;        // [claim_blocks(...) * kClaimBlock]
   int32_t* filled;  // [claim_blocks(...)]
-  int32_t* bases;   // [claim_blocks(...)], once closed up
+  int32_t* bases;   // [claim_blocks(...)], set by close_up
   std::atomic<int64_t> blocks{0};
   int64_t dense = 0;
 
-  // Sets bases and dense; returns the number of ids, `known` and new.
+  // Computes bases and dense. Returns the number of ids, known and new.
   int64_t close_up(int64_t known) {
     int64_t next = known;
     dense = 0;
@@ -51,7 +52,7 @@ struct Claims {
   }
 };
 
-// One worker's hold on the pool. A block is marked as filled when it is left.
+// One worker's current block of the pool. Leaving a block records how much of it is filled.
 template <class Id>
 class Claimer {
  public:
@@ -60,7 +61,7 @@ class Claimer {
   Claimer(const Claimer&) = delete;
   Claimer& operator=(const Claimer&) = delete;
 
-  // Room of at least one; advance() by what was used of it.
+  // Number of free places, at least one. Call advance() with the number used.
   int64_t room() {
     if (place_ == end_) {
       leave();

@@ -1,11 +1,11 @@
 // The passes of fused sampling over any map from nodes to local ids. A map has
 //
 //   prefetch(node)
-//   claim<shared>(keys, n, first, fresh, out) -> how many of the keys were unknown
-//       out[e] = the id of keys[e]; unknown ones get first, first + 1, ... and are noted in fresh,
-//       which has room for n
+//   claim<shared>(keys, n, first, fresh, out)
+//       sets out[e] to the id of keys[e]; unknown keys get the ids first, first + 1, ... and are
+//       appended to fresh, which has space for n; returns how many were unknown
 //   name(node, id)   changes a claimed node's id
-//   clear(node)      nothing to do where not kClears
+//   clear(node)      no-op unless kClears
 #pragma once
 
 #include <cstring>
@@ -19,12 +19,12 @@
 namespace gnnbench {
 
 constexpr int64_t kFusedAhead = 16;              // items between a prefetch and its use
-constexpr int64_t kFusedTask = 1024;             // nodes of a settling task
-constexpr int64_t kFusedEdgeTask = 16 * 1024;    // edges of a settling task
+constexpr int64_t kFusedTask = 1024;             // nodes per task of settling
+constexpr int64_t kFusedEdgeTask = 16 * 1024;    // edges per task of settling
 constexpr int64_t kFusedWide = 8;                // entries copied at once
-constexpr int64_t kFusedDrawn = 2 * kFloydRows;  // rows drawn before their picks are asked for
+constexpr int64_t kFusedDrawn = 2 * kFloydRows;  // rows drawn before their picks are prefetched
 
-// Runs body(worker, take) on every worker; take() is the next task, or -1.
+// Runs body(worker, take) on every worker. take() returns the next task, or -1.
 template <class Body>
 void on_workers(int64_t workers, int64_t tasks, const Body& body) {
   struct Context {
@@ -68,9 +68,9 @@ bool are_nodes(const Id* keys, int64_t n, int64_t num_nodes) {
   return inside;
 }
 
-// A chunk of rows whose edges fit on the stack. Rows are listed by kind, so that no branch depends
-// on a row's degree: whole ones first, copied in blocks that may run over into places written
-// afterwards, then those with picks.
+// A chunk of rows whose edges fit on the stack. Rows are grouped by kind, so that no branch depends
+// on a row's degree: first the whole rows, copied in blocks that can overrun into places written
+// later, then the rows with picks.
 template <bool kShared, class Map, class Id>
 Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer, int64_t begin,
                    int64_t end, int64_t start) {
@@ -101,7 +101,7 @@ Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer
   }
   for (int64_t i = 0; i < num_whole; ++i) __builtin_prefetch(indices + rows[whole[i]].begin);
 
-  // Draw s of the drawn row i is picks[place(i) + s * stride].
+  // Draw s of drawn row i is picks[place(i) + s * stride].
   uint32_t picks[kFusedEdges + kFloydRows * kFusedFanout];
   const int64_t stride = floyd ? kFloydRows : 1;
   const auto place = [&](int64_t i) {
@@ -114,7 +114,7 @@ Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer
       degree[padded] = fanout + 1;
     }
     const FloydBy by = widest_floyd(fanout);
-    // A few rows at a time: the next are drawn while what these picked is on its way.
+    // A few rows at a time: the next rows are drawn while the picked entries are being prefetched.
     for (int64_t first = 0; first < padded; first += kFusedDrawn) {
       const int64_t n = std::min(kFusedDrawn, padded - first);
       floyd_rows(hop.draws, n, low + first, high + first, degree + first, picks + place(first), by);
@@ -182,7 +182,7 @@ Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer
   return Fault::kNone;
 }
 
-// The same row by row, in pieces. A row's picks are put where its local ids will be.
+// The same for one row at a time, in pieces. A row's picks are stored where its local ids will be.
 template <bool kShared, class Map, class Id>
 Fault sample_long_rows(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer,
                        uint32_t* moved, int64_t begin, int64_t end, int64_t start) {
@@ -256,7 +256,8 @@ bool read_row(const Csc<Id>& csc, const HopDraws& draws, Id node, Row& row) {
   return true;
 }
 
-// Adds up the counts of rows that come in order, by chunk. Tasks and chunks need not agree.
+// Sums the counts of rows that arrive in order, by chunk. Tasks and chunks can have different
+// bounds.
 class ChunkSums {
  public:
   ChunkSums(int64_t* sums, uint32_t fanout)
@@ -327,7 +328,7 @@ void clear_nodes(const Map& map, const Id* nodes, int64_t n) {
   }
 }
 
-// One block of claims: nodes and rows, and ids where the block had to be moved up.
+// Settles one block of claims: writes nodes and rows, and new ids if the block was moved.
 template <class Map, class Id>
 void settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next, int64_t block,
                   FaultBox& box) {
@@ -351,7 +352,7 @@ void settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& 
   }
 }
 
-// Nodes known before the hop.
+// Settles nodes that were known before the hop.
 template <class Map, class Id>
 void settle_known(const Map& map, const FusedNext<Id>& next, int64_t begin, int64_t end) {
   std::copy(next.known + begin, next.known + end, next.nodes + begin);

@@ -15,7 +15,7 @@ GNNBENCH_CLONES bool any_from(int32_t limit, const int32_t* values, int64_t n) {
 }  // namespace
 
 void settle_ids(const int32_t* bases, int64_t known, int64_t dense, int32_t* indices, int64_t n) {
-  constexpr int64_t kPiece = 256;  // most have none
+  constexpr int64_t kPiece = 256;  // most pieces have none
   const int32_t from = static_cast<int32_t>(known), limit = static_cast<int32_t>(known + dense);
   for (int64_t begin = 0; begin < n; begin += kPiece) {
     const int64_t end = std::min(n, begin + kPiece);

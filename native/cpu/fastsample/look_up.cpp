@@ -10,7 +10,7 @@
 namespace gnnbench {
 namespace {
 
-// No branch on whether a key is known.
+// Has no branch on whether a key is known.
 template <bool kOwn, class Id>
 int64_t look_up_one_by_one(const int32_t* map, const Id* keys, int64_t begin, int64_t n,
                            int32_t* out, int32_t* unknown) {
@@ -25,7 +25,7 @@ int64_t look_up_one_by_one(const int32_t* map, const Id* keys, int64_t begin, in
 }
 
 #ifdef GNNBENCH_X86
-// Each aligned word of a gather is read as a whole, as an atomic one.
+// A gather reads each aligned word as a whole, like an atomic load.
 template <bool kOwn>
 GNNBENCH_AVX512 int64_t look_up_avx512(const int32_t* map, const int32_t* keys, int64_t n,
                                        int32_t* out, int32_t* unknown) {

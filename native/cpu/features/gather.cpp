@@ -10,10 +10,10 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kChunkBytes = 1 << 18;
-constexpr int64_t kAheadBytes = 1 << 15;  // rows are asked for this far ahead of their copy
+constexpr int64_t kAheadBytes = 1 << 15;  // prefetch distance
 
-// Where rows are: find() is false for what is no row; soon() asks for what it will read; served()
-// hears of each row once it is copied.
+// Sources of rows. find() returns false for an invalid id. soon() prefetches what find() will read.
+// served() is called after each row is copied.
 struct InTable {
   const char* rows;
   uint64_t count;
@@ -21,7 +21,7 @@ struct InTable {
 
   [[gnu::always_inline]] bool find(int64_t id, const char*& row) const {
     const auto at = static_cast<uint64_t>(id);
-    // In unsigned numbers: of a wrong id it overflows.
+    // Unsigned arithmetic, because an invalid id overflows.
     row = reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(rows) +
                                         at * static_cast<uint64_t>(bytes));
     return at < count;
@@ -58,7 +58,7 @@ struct InKept {
   }
 };
 
-// The rows of ids[begin, end), in their order.
+// Iterates over the rows of ids[begin, end), in order.
 template <class Id, class Source>
 struct Rows {
   Source* source;
@@ -66,9 +66,9 @@ struct Rows {
   const Id* ids;
   int64_t begin, end;
 
-  // Calls append(row) for one after the other; the first position of a wrong id, or -1. Little is
-  // live in the loop, so that all of it stays in registers: a load from memory waits for the stores
-  // before it that have the low bits of its address.
+  // Calls append(row) for each row. Returns the first position of an invalid id, or -1. The loop
+  // has few live values, so that all stay in registers: a load from the stack would wait for
+  // earlier stores whose addresses have the same low bits.
   template <class Append>
   [[gnu::always_inline]] int64_t each(Append append) const {
     Source from = *source;
@@ -77,8 +77,8 @@ struct Rows {
     const Id* id = ids + begin;
     const Id* next = id;
     const Id* soon = id;
-    // Into the second cache: the first has too few requests to hide the memory behind. Inlined by
-    // force: GCC takes a function that only prefetches for one that does nothing.
+    // Prefetches into L2: L1 has too few outstanding requests to hide the memory latency.
+    // always_inline: GCC otherwise treats a function that only prefetches as one without effect.
     const auto ask = [&]() __attribute__((always_inline)) {
       const char* line;
       if (!from.find(*next++, line)) return;
@@ -110,13 +110,13 @@ template <class Id, class Source>
 int64_t cached(const Rows<Id, Source>& rows, char* to) {
   const int64_t bytes = rows.bytes;
   return rows.each([=](const char* row) mutable {
-    if (bytes > 0) std::memcpy(to, row, static_cast<size_t>(bytes));  // an empty table may be null
+    if (bytes > 0) std::memcpy(to, row, static_cast<size_t>(bytes));  // an empty table can be null
     to += bytes;
   });
 }
 
 #ifdef GNNBENCH_X86
-// Rows of whole lines, to where a line begins.
+// Rows that consist of whole lines, to a line-aligned address.
 template <class Line, class Id, class Source>
 [[gnu::always_inline]] inline int64_t lines(const Rows<Id, Source>& rows, char* to) {
   const int64_t bytes = rows.bytes;
@@ -156,7 +156,7 @@ int64_t streamed(const Rows<Id, Source>& rows, char* to, Stores) {
 }
 #endif
 
-// Copies all rows; `done(source)` hears of each chunk's source once it is through.
+// Copies all rows. Calls done(source) with each chunk's source once the chunk is copied.
 template <class Id, class Source, class Done>
 int64_t copy_rows(const Source& source, int64_t row_bytes, const Id* ids, int64_t n, char* out,
                   Stores stores, const Done& done) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 14;  // ids or words
 
-// Whether the bit was there before. Most often it is: then nothing is written.
+// Sets the bit and returns whether it was already set. Most often it is; then nothing is written.
 bool set_bit(uint32_t* word, uint32_t bit) {
   const std::atomic_ref<uint32_t> shared(*word);
   if (shared.load(std::memory_order_relaxed) & bit) return true;
@@ -74,7 +74,7 @@ void fill_ones(const IdWord* words, int64_t num_words, const Id* ids, int64_t n,
     for (int64_t i = begin; i < end; ++i) {
       const int64_t place = place_of(words, num_words, static_cast<int64_t>(ids[i]));
       const int64_t at = ones.offset(batch, place);
-      // An id that is there twice may be met by two threads: both write the same.
+      // Two threads can meet the same id if it occurs twice. Both write the same value.
       if (at >= 0) std::atomic_ref<uint16_t>(ones.at[at]).store(kOne, std::memory_order_relaxed);
     }
   });

@@ -6,8 +6,9 @@
 namespace gnnbench {
 namespace {
 
-// Measured on two cores with 2 MiB of second cache each: what is read at once by all threads breaks
-// even at 4 MiB, and gains a sixth at 16; rows that are no whole lines break even at 192 bytes.
+// Measured on two cores with 2 MiB of L2 each. If all threads then read the result at once,
+// non-temporal stores break even at 4 MiB and gain a sixth at 16 MiB. Rows that are not whole lines
+// break even at 192 bytes.
 constexpr int64_t kStreamFrom = int64_t{4} << 20;
 constexpr int64_t kCollectFrom = 192;
 

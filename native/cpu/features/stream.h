@@ -1,5 +1,5 @@
-// Writing past the caches: a line that is written whole need not be read first, and what others
-// keep in the caches stays there.
+// Non-temporal stores: a line that is written whole is not read first, and other data stays in the
+// caches.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@ namespace gnnbench {
 
 constexpr int64_t kLine = 64;
 
-// How a result is written: through the caches, or past them by vectors of 32 or 64 bytes.
+// How a result is written: through the caches, or past them with vectors of 32 or 64 bytes.
 enum class Stores { kCached, kAvx2, kAvx512 };
 
-// Whether this machine can.
+// Whether this machine supports these stores.
 bool can_store(Stores stores);
 
-// The best that this machine can for n rows of row_bytes: a small result stays in the caches for
-// whoever reads it next, and narrow rows that end inside lines cost more to collect than is saved.
+// The best supported stores for n rows of row_bytes. A small result stays in the caches for its
+// next reader. Narrow rows that end inside lines cost more to collect than non-temporal stores
+// save.
 Stores best_stores(int64_t n, int64_t row_bytes);
 
 #ifdef GNNBENCH_X86
-// A line to where one begins, past the caches. Others see it after _mm_sfence() only.
+// Copies a line to a line-aligned address, past the caches. Other threads see it only after
+// _mm_sfence().
 struct LineAvx512 {
   GNNBENCH_AVX512 void operator()(char* to, const char* from) const {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
@@ -38,26 +40,26 @@ struct LineAvx2 {
   }
 };
 
-// Writes bytes one after the other, of any length and alignment, as whole lines past the caches.
-// What is no whole line, at both ends, is written as usual: others may own the rest of it.
+// Writes consecutive bytes of any length and alignment as whole lines past the caches. Partial
+// lines at both ends use ordinary stores, because other threads can own the rest of them.
 class LineWriter {
  public:
-  // kCached is none of `stores`.
+  // `stores` must not be kCached.
   LineWriter(char* to, Stores stores);
   void append(const char* from, int64_t bytes);
-  // Once, after the last byte.
+  // Call this once, after the last byte.
   void finish();
 
  private:
-  static constexpr int64_t kRoom = 64 * kLine;  // stays in the first cache
+  static constexpr int64_t kRoom = 64 * kLine;  // fits the L1 cache
   using CopyLines = void (*)(char* to, const char* from, int64_t lines);
 
   void flush();
 
   alignas(kLine) char lines_[kRoom];
-  char* to_;         // a line's begin: where lines_ goes
-  int64_t held_;     // bytes of lines_
-  int64_t foreign_;  // first bytes of lines_ that are not ours
+  char* to_;         // line-aligned destination of lines_
+  int64_t held_;     // number of bytes in lines_
+  int64_t foreign_;  // number of leading bytes of lines_ that belong to others
   CopyLines copy_;
 };
 #endif

@@ -1,16 +1,16 @@
-// FastGL's Fused-Map on the CPU: a hash table that hands out ids as keys are inserted, so that no
-// pass over the keys counts or numbers them first (FastGL, section 4.2, Algorithm 2). It is the map
-// of the passes in fastsample/engine.h; its memory is of the batch's size, the dense map's of the
-// graph's.
+// FastGL's Fused-Map on the CPU: a hash table that assigns ids while it inserts keys, so that no
+// separate pass counts or numbers them (FastGL, section 4.2, Algorithm 2). The passes of
+// fastsample/engine.h use it. Its memory grows with the batch, that of the dense map with the
+// graph.
 //
-// Open addressing with linear probing, a third of the slots or more empty. Of the two widths
+// Open addressing with linear probing; at least a third of the slots stay empty. Two widths:
 //
 //   int32 keys   uint64 [slots]                 key << 32 | id, all ones where empty
 //   int64 keys   int64 [slots], int32 [slots]   keys, -1 where empty, and their ids, -1
-//                                               until the inserting thread has written its own
+//                                               until the inserting thread has written the id
 //
-// The thread whose exchange puts the key in names it; one that meets a key of 64 bits without its
-// id yet waits for the store that is on its way.
+// The thread whose exchange inserts a key assigns its id. A thread that finds a 64-bit key without
+// an id waits for the pending store.
 #pragma once
 
 #include <bit>
@@ -31,11 +31,11 @@ template <class Id>
 class FusedMap {
  public:
   static constexpr int64_t kClaimAhead = 16;  // keys between a prefetch and its use
-  static constexpr bool kClears = false;      // the memory is given up instead
+  static constexpr bool kClears = false;      // the memory is freed instead
 
   FusedMap() = default;
 
-  // memory: slots * kFusedMapSlotBytes bytes, aligned to 8, all 0xFF for an empty map.
+  // memory: slots * kFusedMapSlotBytes bytes, aligned to 8. An empty map has all bytes 0xFF.
   FusedMap(void* memory, int64_t slots)
       : keys_(static_cast<Key*>(memory)),
         ids_(reinterpret_cast<int32_t*>(keys_ + slots)),
@@ -76,7 +76,7 @@ class FusedMap {
   static constexpr Key kEmpty = static_cast<Key>(-1);
 
   uint64_t slot(Id node) const {
-    return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15u) >> shift_;  // Fibonacci
+    return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15u) >> shift_;  // Fibonacci hashing
   }
   static Key entry(Id node, int32_t id) {
     if constexpr (kPacked) return static_cast<uint64_t>(node) << 32 | static_cast<uint32_t>(id);
@@ -99,7 +99,7 @@ class FusedMap {
     return value;
   }
 
-  // The key's id, `mine` if it was not there.
+  // Returns the key's id; inserts it with the id `mine` if it is absent.
   template <bool kShared>
   int32_t insert(Id node, int32_t mine) const {
     for (uint64_t at = slot(node);; at = (at + 1) & mask_) {
@@ -125,13 +125,13 @@ class FusedMap {
   }
 
   Key* keys_ = nullptr;
-  int32_t* ids_ = nullptr;  // of int64 keys
+  int32_t* ids_ = nullptr;  // for int64 keys
   int shift_ = 0;
   uint64_t mask_ = 0;
   bool to_own_ = owns_lines();
 };
 
-// Empties a map's memory, in parallel, and puts `known` nodes in, whose ids are their places.
+// Clears a map's memory in parallel and inserts `known` nodes, whose ids are their positions.
 template <class Id>
 FusedMap<Id> new_fused_map(void* memory, int64_t slots, const Id* nodes, int64_t known);
 

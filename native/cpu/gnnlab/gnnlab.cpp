@@ -19,7 +19,7 @@ inline Inserted insert(const VersionedTable& table, int64_t vertex) {
   for (uint64_t slot = table.home(vertex);; slot = table.after(slot)) {
     std::atomic_ref<uint64_t> at(table.entries[slot]);
     uint64_t found = at.load(std::memory_order_relaxed);
-    // One exchange is enough: where it fails, another thread has made the entry current.
+    // One exchange is enough: if it fails, another thread has made the entry current.
     if (!table.current(found) &&
         at.compare_exchange_strong(found, mine, std::memory_order_relaxed)) {
       return {slot, true};

@@ -1,9 +1,9 @@
-// Local ids by the versioned table (gnnbench/gnnlab.h), GNNLab's way: a hop's neighbours are
-// inserted, those that were new are ranked and compacted, all are mapped. The table accumulates the
-// hops of a batch, so that known nodes are looked up and never inserted again.
+// Local ids by the versioned table (gnnbench/gnnlab.h), as in GNNLab: a hop's neighbours are
+// inserted, new ones are ranked and compacted, and all are mapped. The table accumulates the hops
+// of a batch, so that known nodes are looked up only.
 //
-// With one thread new ids are in order of first occurrence; with more, of several places of a node
-// the one that a thread inserted counts.
+// With one thread, new ids are in order of first occurrence. With more, the occurrence that a
+// thread inserted first determines a node's id.
 #pragma once
 
 #include "cpu/common/parallel.h"
@@ -13,7 +13,7 @@ namespace gnnbench {
 
 constexpr int64_t kVersionedChunk = 4096;  // keys per unit of parallel work
 
-// Inserts the seeds, whose places are their ids. Returns the place of a repeated one, or -1.
+// Inserts the seeds, whose ids are their positions. Returns the position of a repeated one, or -1.
 template <class Id>
 int64_t versioned_seeds(const VersionedTable& table, const Id* seeds, int64_t n);
 
@@ -22,17 +22,17 @@ struct VersionedHop {
   VersionedTable table;
   const Id* neighbors;  // [n]
   int64_t n;
-  int64_t known;    // ids given out before
-  int32_t* local;   // [n], slots at first
+  int64_t known;    // number of local ids assigned before
+  int32_t* local;   // [n], first holds slots
   uint8_t* first;   // [n] scratch
   int64_t* starts;  // [num_chunks(n, kVersionedChunk)] scratch
 };
 
-// Returns the number of nodes, old and new.
+// Returns the number of known and new nodes.
 template <class Id>
 int64_t versioned_insert(const VersionedHop<Id>& hop);
 
-// Fills nodes from hop.known on, and local.
+// Writes nodes from hop.known on, and local.
 template <class Id>
 void versioned_finish(const VersionedHop<Id>& hop, Id* nodes);
 

@@ -75,8 +75,8 @@ FaultAt pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& d
       edge += rows[i].count;
       out_indptr[i + 1] = static_cast<int32_t>(edge);
     }
-    // A chunk has room for its edges' picks and, for Fisher-Yates, twice as much in addition, of
-    // which its rows use the first 2 fanout in turn.
+    // Scratch of a chunk: its edges' picks, plus twice as much for Fisher-Yates. Each row reuses
+    // the first 2 fanout words of the latter.
     uint32_t* const picks = scratch + pick_hop_scratch(draws, first);
     uint32_t* const moved = picks + (edge - first);
     int64_t read = first;

@@ -34,7 +34,7 @@ FaultAt walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& d
       padded += rows[i].count;
       out_indptr[i + 1] = static_cast<int32_t>(kept);
     };
-    std::fill(out_indptr + begin + 1, out_indptr + end + 1, 0);  // of rows that take no draw
+    std::fill(out_indptr + begin + 1, out_indptr + end + 1, 0);  // for rows without draws
     for_row_draws(draws, dst, begin, end, needed, take, [](int64_t, int64_t) {});
   });
   for (int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kAhead = 16;  // keys between a prefetch and its use
 constexpr int64_t kClearChunk = 1 << 16;
 
-// Open addressing with linear probing; a position is the key's place in dst followed by neighbors.
-// Of two entries of one key the smaller is the one of smaller position.
+// Open addressing with linear probing. A position is the key's index in dst followed by neighbors.
+// Of two entries with one key, the one with the smaller position compares smaller.
 inline uint32_t hashed_slot(uint64_t key, int log2_slots) {
   return static_cast<uint32_t>((key * 0x9E3779B97F4A7C15u) >> (64 - log2_slots));  // Fibonacci
 }
@@ -78,8 +78,8 @@ struct IndirectTable {
 
 struct Inserted {
   uint32_t slot;
-  bool smallest;  // no smaller position of this key was there yet
-  bool found;     // the key was there
+  bool smallest;  // the key had no smaller position before
+  bool found;     // the key was already present
 };
 
 template <class Table, class Id>
@@ -136,7 +136,7 @@ int64_t insert_all(const IdMapTask<Id>& t) {
     }
   });
 
-  // Only keys that were smallest when inserted can still be.
+  // Only keys that had the smallest position when inserted can still have it.
   parallel_chunks(t.num_neighbors, kKeyChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     int64_t firsts = 0;
     for (int64_t e = begin; e < end; ++e) {
@@ -163,7 +163,7 @@ void finish(const IdMapTask<Id>& t, Id* src_nodes) {
   parallel_chunks(t.num_dst, kKeyChunk * 4, [&](int64_t, int64_t begin, int64_t end) {
     std::copy(t.dst + begin, t.dst + end, src_nodes + begin);
   });
-  // An entry's position becomes the local id; a destination's position is its local id already.
+  // Replaces an entry's position by the local id. A destination's position is already its local id.
   parallel_chunks(t.num_neighbors, kKeyChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     int64_t next = t.starts[chunk];
     for (int64_t e = begin; e < end; ++e) {

@@ -1,11 +1,11 @@
-// Renaming of global ids, DGL's method (OrderedHashTable) on the CPU: insert every key with its
-// smallest position, count the first occurrences, scan, compact, map. Local ids are the order of
-// first occurrence, destinations first, for any number of threads: the smallest position of a key
-// does not depend on who inserted it, whatever slot it lies in.
+// Relabelling of global ids by DGL's method (OrderedHashTable) on the CPU: insert every key with
+// its smallest position, count the first occurrences, scan, compact, map. Local ids are in order of
+// first occurrence, destinations first, for any number of threads: a key's smallest position
+// depends neither on the inserting thread nor on the slot.
 //
-// The floor per edge: three random accesses to the table (insert, count, map), whose size goes
-// with the hop and not with the graph, and 4 + 4 bytes streamed. Only the first thread to bring a
-// key pays an atomic exchange.
+// Lower bound per edge: three random accesses to the table (insert, count, map), whose size depends
+// on the hop and not on the graph, and 4 + 4 bytes streamed. Only the first thread that inserts a
+// key needs an atomic exchange.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace gnnbench {
 
 constexpr int64_t kKeyChunk = 4096;  // keys per unit of parallel work
 
-// How a key finds its entry.
+// How a key's entry is found.
 enum class TableKind {
-  kDirect,   // the slot is the key and the entry a position: where a hash table would be no smaller
-  kPacked,   // hashed, the entry is key << 32 | position: keys of 32 bits
-  kIndirect  // hashed, the entry is a position whose key is looked up: any keys
+  kDirect,   // slot = key, entry = position; used where a hash table would not be smaller
+  kPacked,   // hashed, entry = key << 32 | position: 32-bit keys
+  kIndirect  // hashed, entry = position, through which the key is read: any keys
 };
 
 struct IdMapSize {
@@ -28,10 +28,10 @@ struct IdMapSize {
   int64_t bytes() const { return slots * (kind == TableKind::kPacked ? 8 : 4); }
 };
 
-// For `keys` keys below `bound` (exclusive; an upper bound of the ids).
+// Table for `keys` keys below `bound`, an exclusive upper bound of the ids.
 IdMapSize id_map_size(int64_t keys, uint64_t bound);
 
-// What the passes share. local [num_neighbors] first holds the slots, then the local ids.
+// Data that the passes share. local [num_neighbors] holds first the slots, then the local ids.
 template <class Id>
 struct IdMapTask {
   const Id* dst;
@@ -45,11 +45,11 @@ struct IdMapTask {
   int32_t* local;   // [num_neighbors] out
 };
 
-// Insert and count. Returns the number of source nodes, or -1 where dst holds an id twice.
+// Inserts and counts. Returns the number of source nodes, or -1 where dst contains an id twice.
 template <class Id>
 int64_t id_map_insert(const IdMapTask<Id>& task);
 
-// Compact and map: fills src_nodes and local.
+// Compacts and maps: writes src_nodes and local.
 template <class Id>
 void id_map_finish(const IdMapTask<Id>& task, Id* src_nodes);
 

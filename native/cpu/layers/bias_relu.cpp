@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kRowChunk = 256;
 
-// Clones are of plain functions, not of templates.
+// target_clones applies to plain functions, not to templates.
 #define GNNBENCH_ROWS(Real)                                                                     \
   GNNBENCH_CLONES void forward_rows(const Real* bias, int64_t rows, int64_t dim, Real* x) {     \
     for (int64_t row = 0; row < rows; ++row, x += dim) {                                        \

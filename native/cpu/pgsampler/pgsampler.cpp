@@ -37,14 +37,14 @@ TaskSlot& TaskQueue::make(uint64_t slot) {
   return first[slot & (kSegment - 1)];
 }
 
-// What one thread makes. Results of a row lie side by side.
+// Data of one thread. Results of a row are contiguous.
 template <class Id>
 struct alignas(64) TaskSampler<Id>::Worker {
   uint32_t number;
   std::vector<Id> neighbors;
   std::vector<int64_t> positions;
   std::vector<Id> nodes;                      // vertices that this worker met first
-  std::vector<uint32_t> picks;                // of one row, and fisher_yates' scratch
+  std::vector<uint32_t> picks;                // of one row, plus fisher_yates' scratch
   std::vector<uint64_t> children;             // of one task
   std::array<int64_t, kMaxTaskHops> edges{};  // by hop
 };
@@ -63,8 +63,9 @@ TaskSampler<Id>::TaskSampler(const Csc<Id>& graph, const HopDraws& draws,
 template <class Id>
 TaskSampler<Id>::~TaskSampler() = default;
 
-// A vertex became a source of `hop`. Algorithm 2: look first, then an atomic or. `fresh`: it has a
-// task at the next hop that nobody pushed yet. Returns whether it was met for the first time.
+// Marks a vertex as a source of `hop`. Algorithm 2: read first, then an atomic or. Sets `fresh` if
+// the vertex has a task at the next hop that is not pushed yet. Returns whether it is the first
+// visit.
 template <class Id>
 bool TaskSampler<Id>::meet(Worker& worker, Id vertex, uint32_t hop, bool& fresh) {
   const bool last = hop + 1 == fanouts_.size();
@@ -72,7 +73,7 @@ bool TaskSampler<Id>::meet(Worker& worker, Id vertex, uint32_t hop, bool& fresh)
   const uint32_t shift = layout_.shift(vertex), bit = 1u << (hop + 1);
   uint32_t bits = layout_.bits(word.load(std::memory_order_relaxed), shift);
   fresh = false;
-  // A source of the last hop has no task: whether the vertex was met at all is what counts.
+  // A source of the last hop has no task, so only whether the vertex was visited before matters.
   if (last ? bits != 0 : (bits & bit) != 0) return false;
   bits = layout_.bits(word.fetch_or(bit << shift, std::memory_order_relaxed), shift);
   fresh = !last && (bits & bit) == 0;
@@ -139,18 +140,18 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
     meet(worker, neighbor, draws.hop, fresh);
     if (fresh) worker.children.push_back(task_word(neighbor, draws.hop + 1));
   }
-  if (draws.hop + 1 < fanouts_.size()) {  // a finished task's vertex goes on to the next hop
+  if (draws.hop + 1 < fanouts_.size()) {  // a finished task's vertex continues at the next hop
     meet(worker, static_cast<Id>(vertex), draws.hop, fresh);
     if (fresh) worker.children.push_back(task_word(vertex, draws.hop + 1));
   }
   push(worker.children);
-  // After the children were counted: enqueued and finished meet only at the end.
+  // The children are already counted, so enqueued equals finished only at the end.
   state_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-// Only a running worker holds tickets, and a task's slot lies behind its parent's: whoever waits
-// here waits for a task that another running worker is about to push, or for the end.
+// Only a running worker holds tickets, and a task's slot lies behind its parent's. So a worker
+// waits here for a task that another running worker is about to push, or for the end.
 template <class Id>
 void TaskSampler<Id>::work(Worker& worker, uint32_t fetch_size) {
   for (uint32_t take = 1;; take = fetch_size) {
@@ -171,8 +172,8 @@ void TaskSampler<Id>::work(Worker& worker, uint32_t fetch_size) {
   }
 }
 
-// The tail moves before the slot is written, a slot is read whether or not it was, and a worker
-// leaves with indices that nobody else will take.
+// Algorithm 1 as printed: the tail moves before the slot is written, a slot is read whether it was
+// written or not, and a worker that leaves drops indices that no other worker takes.
 template <class Id>
 void TaskSampler<Id>::work_as_printed(Worker& worker, uint32_t index, uint32_t fetch_size) {
   std::vector<uint64_t> tasks;
@@ -237,7 +238,7 @@ FaultAt TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bo
           } else {
             c->sampler->work(worker, c->fetch_size);
           }
-        } catch (...) {  // the others wait for tasks that this one holds
+        } catch (...) {  // the others wait for this worker's tasks
           c->sampler->box_.report_exception();
         }
       },
@@ -258,7 +259,7 @@ FaultAt TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bo
   return {};
 }
 
-// Hop at which a vertex is first a source; 0: a seed.
+// First hop at which a vertex is a source; 0 for a seed.
 template <class Id>
 uint32_t TaskSampler<Id>::met_at(Id vertex) const {
   const uint32_t word = known_[layout_.word(vertex)].load(std::memory_order_relaxed);
@@ -300,7 +301,7 @@ template <class Id>
 void TaskSampler<Id>::block(int hop, const int32_t* local_of, int32_t* indptr, int32_t* indices,
                             int64_t* positions) const {
   const int64_t rows = sources(hop - 1);
-  std::fill(indptr, indptr + rows + 1, 0);  // as printed, a row may be missing
+  std::fill(indptr, indptr + rows + 1, 0);  // as_printed can lose rows
   const uint64_t tasks = tasks_enqueued(state_.load());
   const auto of_hop = [&](const TaskSlot& slot, int64_t& row) {
     const uint64_t word = slot.word.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// PGSampler on threads: a queue of (vertex, hop) tasks of all hops at once (Algorithms 1 and 2),
-// with the queue of native/cuda/pgsampler/kernel.cu: slots published after they are written,
-// outstanding work counted. Threads take the place of blocks.
+// PGSampler on threads: one queue of (vertex, hop) tasks of all hops (Algorithms 1 and 2). The
+// queue works as in native/cuda/pgsampler/kernel.cu: slots are published after they are written,
+// and outstanding work is counted. Threads replace thread blocks.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@
 
 namespace gnnbench {
 
-// A slot of the queue and where its task's result is.
+// A slot of the queue and the location of its task's result.
 struct TaskSlot {
   std::atomic<uint64_t> word;  // 0: no task yet
   uint32_t worker;
   uint32_t count;
-  int64_t at;  // in the worker's results
+  int64_t at;  // offset in the worker's results
 };
 
-// Slots by number, without a bound known beforehand but the one on tasks: segments are made when
-// one of their slots is reserved.
+// Slots by number. The only bound is that on tasks: a segment is allocated when one of its slots is
+// reserved.
 class TaskQueue {
  public:
   explicit TaskQueue(int64_t max_tasks);
@@ -31,9 +31,9 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // Null where nobody has reserved a slot near it.
+  // Returns null if the slot's segment is not allocated.
   TaskSlot* find(uint64_t slot) const;
-  // Of a reserved slot; safe from several threads.
+  // Returns a reserved slot; thread-safe.
   TaskSlot& make(uint64_t slot);
 
  private:
@@ -44,32 +44,33 @@ class TaskQueue {
 
 struct TaskCounts {
   int64_t enqueued, processed;
-  int64_t stale;  // as printed: slots read before their task was written
-  int64_t nodes;  // met besides the seeds
+  int64_t stale;  // with as_printed: slots read before their task was written
+  int64_t nodes;  // visited, without the seeds
 };
 
 template <class Id>
 class TaskSampler {
  public:
-  // `draws` without fanout and hop; fanouts from the seeds outwards, at most kMaxTaskHops.
+  // `draws` without fanout and hop. `fanouts` start at the seeds, at most kMaxTaskHops.
   TaskSampler(const Csc<Id>& graph, const HopDraws& draws, const std::vector<int64_t>& fanouts,
               bool with_positions);
   ~TaskSampler();
 
-  // Samples all hops of unique, valid seeds. fetch_size tasks are taken at once, the first time 1.
-  // as_printed: Algorithm 1 as printed, a worker being a block, which loses tasks. What a worker
-  // throws ends them all and is thrown here.
+  // Samples all hops of unique, valid seeds. A worker takes fetch_size tasks at once, the first
+  // time one. as_printed: Algorithm 1 as printed with a worker per thread block, which loses tasks.
+  // An exception of a worker stops all workers and is rethrown.
   FaultAt run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed, int64_t workers);
 
   TaskCounts counts() const;
-  int64_t sources(int hop) const;  // of hop `hop`; of -1: the seeds
+  int64_t sources(int hop) const;  // of hop `hop`; -1: the seeds
   int64_t edges(int hop) const;
 
-  // Local ids: by the hop at which a vertex is first met. local_of [num_nodes] is set for the
-  // vertices met, src_nodes [sources(hops - 1)].
+  // Assigns local ids by the hop of the first visit. Writes local_of [num_nodes] for visited
+  // vertices and src_nodes [sources(hops - 1)].
   void local_ids(int32_t* local_of, Id* src_nodes);
 
-  // indptr [sources(hop - 1) + 1], indices [edges(hop)], positions likewise or nullptr.
+  // Writes indptr [sources(hop - 1) + 1], indices [edges(hop)] and positions [edges(hop)] unless
+  // null.
   void block(int hop, const int32_t* local_of, int32_t* indptr, int32_t* indices,
              int64_t* positions) const;
 

@@ -28,10 +28,11 @@ void floyd_group_scalar(const HopDraws& draws, const uint32_t* low, const uint32
 }
 
 #ifdef GNNBENCH_X86
-constexpr uint32_t kWideFloyd = 512;  // fanout up to which draws are kept in pairs
+constexpr uint32_t kWideFloyd = 512;  // largest fanout for which draws are stored in pairs
 
-// Eight 32-bit values in the low halves of 64-bit lanes, as the multiplier reads them: `a` holds
-// rows 0 1 4 5, `b` rows 2 3 6 7, which is how unpacking splits a vector and shuffling joins two.
+// Eight 32-bit values in the low halves of 64-bit lanes, where the multiplier reads them: `a` holds
+// rows 0 1 4 5, `b` rows 2 3 6 7. One unpack splits a vector this way and one shuffle joins the
+// two.
 struct Split {
   __m256i a, b;
 };
@@ -54,8 +55,8 @@ GNNBENCH_AVX2 inline __m256i load(const uint32_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-// Words x, y, z, w of one block of every row. The high halves of the lanes may hold rubbish: the
-// multiplier does not read them.
+// Words x, y, z, w of one block of every row. The multiplier ignores the high halves of the lanes,
+// which can hold garbage.
 struct Words {
   Split word[4];
 };
@@ -126,7 +127,7 @@ GNNBENCH_AVX2 void floyd_rows_avx2(const HopDraws& draws, int64_t n, const uint3
   }
 }
 
-// A word of a row to a 64-bit lane, in its low half.
+// One word of a row per 64-bit lane, in its low half.
 struct WideWords {
   __m512i word[4];
 };
@@ -168,7 +169,7 @@ GNNBENCH_AVX512 inline WideWords philox_rows(const WideKeys& keys, uint32_t c0, 
 
 GNNBENCH_AVX512 inline __m512i wide(__m256i values) { return _mm512_cvtepu32_epi64(values); }
 
-// Two draws of eight rows are compared at once: pairs[p] holds draws 2 p and 2 p + 1.
+// Compares two draws of eight rows at once: pairs[p] holds draws 2 p and 2 p + 1.
 GNNBENCH_AVX512 void floyd_rows_avx512(const HopDraws& draws, int64_t n, const uint32_t* low,
                                        const uint32_t* high, const uint32_t* degree,
                                        uint32_t* out) {

@@ -1,4 +1,4 @@
-// Draws of many rows, their Philox blocks computed together as far as they fit.
+// Draws of many rows. Their Philox blocks are computed together as far as they fit.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gnnbench {
 
-// Draws of one row in order, of which only a window is held at a time.
+// Draws of one row in order, stored one window at a time.
 class WindowedDraws {
  public:
   explicit WindowedDraws(const Draws& draws) : draws_(draws) {}
@@ -49,7 +49,7 @@ class DrawBatch {
     }
   }
 
-  // The words of all that was added, in that order; the batch is empty again.
+  // Computes the words of all added blocks, in order, and empties the batch.
   const uint32_t* compute(uint64_t key, uint32_t batch) {
     const int64_t padded = philox_padded(size_);
     for (int64_t i = size_; i < padded; ++i) c0_[i] = c1_[i] = c2_[i] = 0;
@@ -63,15 +63,15 @@ class DrawBatch {
   int64_t size_ = 0;
 };
 
-// Goes through rows [begin, end) in groups whose draws are computed together. needed(i) says how
-// many draws row i takes and may prefetch; take(i, draw) is called where it takes any; then
+// Processes rows [begin, end) in groups whose draws are computed together. needed(i) returns the
+// number of draws of row i and can prefetch. take(i, draw) is called for rows with draws, then
 // finish(first, last) for the group.
 template <class Needed, class Take, class Finish>
 void for_row_draws(const HopDraws& draws, const auto* dst, int64_t begin, int64_t end,
                    const Needed& needed, const Take& take, const Finish& finish) {
   DrawBatch batch;
   for (int64_t group = begin, next; group < end; group = next) {
-    // As many rows as the batch has room for; a row that never fits comes alone.
+    // Adds as many rows as fit into the batch. A row that never fits is a group by itself.
     for (next = group; next < end; ++next) {
       const int64_t blocks = (needed(next) + 3) / 4;
       if (!batch.has_room(blocks)) break;

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kRowChunk = 256;
 constexpr int64_t kEdgeChunk = 1 << 16;
 
-// The smallest i in [0, n) that `bad` holds of, or -1.
+// Returns the smallest i in [0, n) with bad(i), or -1.
 template <class Bad>
 int64_t first_of(int64_t n, int64_t chunk_size, const Bad& bad) {
   std::atomic<int64_t> first{n};
@@ -28,7 +28,7 @@ int64_t first_of(int64_t n, int64_t chunk_size, const Bad& bad) {
   return first.load() == n ? -1 : first.load();
 }
 
-// `row(begin, degree)` for every row that is not empty.
+// Calls row(begin, degree) for every non-empty row.
 template <class F>
 void for_rows(const int64_t* indptr, int64_t num_nodes, const F& row) {
   parallel_chunks(num_nodes, kRowChunk, [&](int64_t, int64_t first, int64_t last) {
@@ -39,9 +39,10 @@ void for_rows(const int64_t* indptr, int64_t num_nodes, const F& row) {
   });
 }
 
-// One row's alias table. An entry's share is q * degree; every bucket holds `total`, the mean.
+// Builds one row's alias table. An entry's share is q * degree; every bucket holds `total`, the
+// mean.
 void alias_row(const uint32_t* q, int64_t degree, uint32_t* threshold, uint32_t* alias) {
-  uint64_t total = 0;  // q is at most 2^31 and degree below 2^32: no share and no sum overflows
+  uint64_t total = 0;  // q <= 2^31 and degree < 2^32: no share and no sum overflows
   for (int64_t i = 0; i < degree; ++i) total += q[i];
   if (total == 0) {
     std::fill_n(threshold, degree, 0u);
@@ -53,13 +54,13 @@ void alias_row(const uint32_t* q, int64_t degree, uint32_t* threshold, uint32_t*
     while (i < degree && (share(i) < total) != light) ++i;
     return i;
   };
-  // Entry i keeps `part` of its bucket, entry `other` fills it up.
+  // Entry i keeps `part` of its bucket, entry `other` fills the rest.
   const auto fill = [&](int64_t i, uint64_t part, int64_t other) {
     threshold[i] = static_cast<uint32_t>((static_cast<unsigned __int128>(part) << 32) / total);
     alias[i] = static_cast<uint32_t>(other);
   };
   int64_t light = next(0, true), heavy = next(0, false);
-  uint64_t left = share(heavy);  // of the heavy entry, not yet given away
+  uint64_t left = share(heavy);  // remaining share of the heavy entry
   while (heavy < degree) {
     if (left >= total && light < degree) {
       fill(light, share(light), heavy);
@@ -72,7 +73,7 @@ void alias_row(const uint32_t* q, int64_t degree, uint32_t* threshold, uint32_t*
       threshold[heavy] = UINT32_MAX;
       alias[heavy] = static_cast<uint32_t>(heavy);
       if (after < degree) left = share(after);
-    } else {  // it gave away so much that it is light itself
+    } else {  // the heavy entry has become light
       fill(heavy, left, after);
       left = share(after) - (total - left);
     }

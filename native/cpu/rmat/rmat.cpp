@@ -1,6 +1,8 @@
-// R-MAT graphs on the CPU: keys of all edges, parted by their highest bits, each part sorted alone.
+// R-MAT graphs on the CPU: keys of all edges are partitioned by their highest bits, and each part
+// is sorted.
 //
-// Equal keys are equal edges, so the order in which workers write them never shows.
+// Equal keys are equal edges, so the result does not depend on the order in which workers write
+// them.
 #include "cpu/rmat/rmat.h"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 18;  // edges
 constexpr int64_t kGroup = 256;      // edges drawn at once
-constexpr int kPartBits = 10;        // 1024 parts: so many ends to write to stay in the TLB
+constexpr int kPartBits = 10;        // 1024 parts, so that their write positions stay in the TLB
 constexpr int kDigitBits = 11;
 constexpr int kMaxDigits = (2 * kMaxScale + kDigitBits - 1) / kDigitBits;
 constexpr int64_t kFewKeys = 1 << 11;
@@ -27,11 +29,12 @@ constexpr int64_t kFewKeys = 1 << 11;
 static_assert(kGroup % kPhiloxLanes == 0);
 
 #ifdef GNNBENCH_X86
-// quadrants() with a 16-bit lane a bit. Comparisons are signed: all is shifted by 2^15.
+// quadrants() with one 16-bit lane per bit. Comparisons are signed, so all values are shifted by
+// 2^15.
 class Quadrants {
  public:
   explicit Quadrants(const Law& law) {
-    // An end of 65536 would not fit; u >= end is u > end - 1.
+    // An end of 65536 would not fit 16 bits; u >= end is u > end - 1.
     for (int i = 0; i < 3; ++i) {
       below_[i] = _mm_set1_epi16(static_cast<int16_t>(static_cast<int>(law.ends[i]) - 1 - 0x8000));
     }
@@ -62,7 +65,8 @@ class Quadrants {
 };
 #endif
 
-// Keys of edges first to first + n, n at most kGroup. Returns all bits of the names that were read.
+// Writes the keys of edges first to first + n, n at most kGroup. Returns the bitwise or of all
+// names read.
 uint64_t draw(const Law& law, const Quadrants& quadrants, const int64_t* names, int64_t first,
               int64_t n, uint64_t* keys) {
   uint32_t low[kGroup], high[kGroup], index[kGroup], source[kGroup] = {}, target[kGroup] = {};
@@ -95,8 +99,8 @@ uint64_t draw(const Law& law, const Quadrants& quadrants, const int64_t* names, 
   return seen;
 }
 
-// Sorts n keys by their lowest `bits` bits, the others being equal; `other` is as large. Returns
-// the one of the two that is sorted.
+// Sorts n keys by their lowest `bits` bits; the other bits are equal. `other` is scratch of the
+// same size. Returns whichever of the two is sorted.
 uint64_t* sort_part(uint64_t* keys, uint64_t* other, int64_t n, int bits) {
   if (n <= kFewKeys) {
     std::sort(keys, keys + n);
@@ -108,7 +112,7 @@ uint64_t* sort_part(uint64_t* keys, uint64_t* other, int64_t n, int bits) {
   for (int64_t i = 0; i < n; ++i) {
     for (int d = 0; d < digits; ++d) ++at[d][keys[i] >> (d * kDigitBits) & kMask];
   }
-  // The highest digit reaches into the bits that all keys share, which changes nothing.
+  // The highest digit can include bits that all keys share, which is harmless.
   for (int d = 0; d < digits; ++d) {
     int64_t sum = 0;
     for (int64_t& count : at[d]) sum += std::exchange(count, sum);
@@ -130,7 +134,7 @@ bool graph(const Law& law, int64_t num_edges, const int64_t* names, uint64_t* ke
   const int64_t chunks = num_chunks(num_edges, kChunk);
   const Quadrants quadrants(law);
   std::atomic<uint64_t> seen{0};
-  std::vector<int64_t> place(chunks * parts, 0);  // of a chunk's keys in a part
+  std::vector<int64_t> place(chunks * parts, 0);  // of each chunk's keys in each part
   parallel_chunks(num_edges, kChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     uint64_t bits = 0;
     for (int64_t i = begin; i < end; i += kGroup) {
@@ -156,7 +160,7 @@ bool graph(const Law& law, int64_t num_edges, const int64_t* names, uint64_t* ke
     for (int64_t i = begin; i < end; ++i) other[next[keys[i] >> rest_bits]++] = keys[i];
   });
   const uint64_t mask = law.nodes() - 1;
-  const int64_t rows = int64_t{1} << (law.scale - part_bits);  // of a part
+  const int64_t rows = int64_t{1} << (law.scale - part_bits);  // per part
   parallel_chunks(parts, 1, [&](int64_t part, int64_t, int64_t) {
     const int64_t begin = start[part], n = start[part + 1] - begin;
     const uint64_t* sorted = sort_part(other + begin, keys + begin, n, rest_bits);

@@ -7,9 +7,9 @@
 
 namespace gnnbench::rmat {
 
-// Fills indptr [nodes + 1] and indices [num_edges], rows ascending, parallel edges kept. names:
-// int64 [nodes], a permutation of the nodes. keys and other: [num_edges] each, working memory.
-// Returns false where a name is no node; the rest is undefined then.
+// Writes indptr [nodes + 1] and indices [num_edges], rows ascending, with parallel edges. names:
+// int64 [nodes], a permutation of the nodes. keys and other: [num_edges] each, scratch. Returns
+// false where a name is not a node; the outputs are then undefined.
 bool graph(const Law& law, int64_t num_edges, const int64_t* names, uint64_t* keys, uint64_t* other,
            int64_t* indptr, int32_t* indices);
 

@@ -1,4 +1,4 @@
-// Stand-in features on the CPU. A 64-bit word of the generator is four values, 16 bytes written.
+// Stand-in features on the CPU. A 64-bit word of the generator gives four values (16 bytes).
 #include "cpu/seeded/seeded.h"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace gnnbench::seeded {
 
 namespace {
 
-constexpr int64_t kWordsAtOnce = 4096;  // 32 KiB: the first cache
+constexpr int64_t kWordsAtOnce = 4096;  // 32 KiB: the L1 cache
 constexpr int64_t kWordsPerBlock = 4;
-constexpr int kLanes = 4;  // blocks drawn together: their multiplications overlap
+constexpr int kLanes = 4;  // blocks drawn together, so that their multiplications overlap
 
-// Philox4x64-10 (Salmon et al., SC'11) as numpy runs it: block b has counter b + 1. Blocks first to
-// first + n, n a multiple of kLanes.
+// Philox4x64-10 (Salmon et al., SC'11) as in numpy: block b has counter b + 1. Draws blocks first
+// to first + n, n a multiple of kLanes.
 void draw(const uint64_t (&key)[2], uint64_t first, int64_t n, uint64_t* out) {
   for (int64_t base = 0; base < n; base += kLanes) {
     uint64_t x[kLanes], y[kLanes] = {}, z[kLanes] = {}, w[kLanes] = {};
@@ -45,7 +45,7 @@ void draw(const uint64_t (&key)[2], uint64_t first, int64_t n, uint64_t* out) {
   }
 }
 
-// A value is the sum of the two bytes of 16 random bits, about 0, and its centre.
+// A value is the sum of the two bytes of 16 random bits, shifted to mean 0, plus its centre.
 GNNBENCH_CLONES void write_row(const uint16_t* drawn, const int16_t* centre, int64_t width,
                                float* out) {
   for (int64_t j = 0; j < width; ++j) {
@@ -57,7 +57,7 @@ GNNBENCH_CLONES void write_row(const uint16_t* drawn, const int16_t* centre, int
 }  // namespace
 
 bool features(const Spec& spec, int64_t first, int64_t rows, float* out) {
-  const int64_t words = (spec.width + 3) / 4;  // of a row
+  const int64_t words = (spec.width + 3) / 4;  // per row
   const int64_t chunk = std::max<int64_t>(1, kWordsAtOnce / words);
   std::atomic<bool> good{true};
   parallel_chunks(rows, 64 * chunk, [&](int64_t, int64_t from, int64_t to) {

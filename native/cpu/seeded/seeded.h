@@ -1,5 +1,5 @@
-// Stand-in features on the CPU: SeededFeatures of gnnbench/datasets/generators/seeded.py, the same
-// bits.
+// Stand-in features on the CPU: bitwise equal to SeededFeatures of
+// gnnbench/datasets/generators/seeded.py.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Spec {
   int64_t width;
 };
 
-// Rows [first, first + rows) of the table. Returns false where a label is no class; what is left
-// undefined then are the rows of its chunk.
+// Writes rows [first, first + rows) of the table. Returns false where a label is not a class; the
+// rows of its chunk are then undefined.
 bool features(const Spec& spec, int64_t first, int64_t rows, float* out);
 
 }  // namespace gnnbench::seeded

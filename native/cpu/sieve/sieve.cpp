@@ -3,10 +3,10 @@
 namespace gnnbench {
 namespace {
 
-// Takes the slot that goes next out of the queue; kNone where the queue is none.
+// Removes the next victim's slot from the queue. Returns kNone where the queue is invalid.
 int64_t take_out(const SieveQueue& q) {
   SieveState& s = *q.state;
-  // Within two rounds every mark is cleared and a slot without one is met.
+  // Two passes clear every mark, so they reach a slot without one.
   for (int64_t steps = 2 * q.capacity + 1; steps > 0; --steps) {
     if (s.hand == kNone) {
       s.hand = s.oldest;
@@ -61,7 +61,7 @@ int64_t sieve_insert(const SieveQueue& queue, const int64_t* ids, int64_t n, int
     s.newest = slot;
     slots[i] = static_cast<int32_t>(slot);
   }
-  // A slot may have been filled more than once: its last node has it.
+  // A slot can have been filled more than once: the last node owns it.
   for (int64_t i = 0; i < n; ++i) {
     if (slots[i] >= 0 && queue.nodes[slots[i]] != ids[i]) slots[i] = static_cast<int32_t>(kNone);
   }

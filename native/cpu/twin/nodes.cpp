@@ -1,7 +1,7 @@
 // Labels, splits and features of a twin.
 //
-// Features: 4 bytes written per value, a quarter of a Philox word computed; at about 3 ns a word
-// and core the write, not the generator, is the larger part on several cores.
+// Features: 4 bytes written and a quarter of a Philox word computed per value. At about 3 ns per
+// word and core, the writes dominate on several cores.
 #include <algorithm>
 #include <vector>
 
@@ -48,7 +48,7 @@ void splits(const NodeSpec& spec, int64_t home, uint32_t locality, uint32_t degr
                               community_of(spec, position) < home, rank, locality, degree_bias);
     }
   });
-  // Scores are distinct, so three order statistics decide every node's split.
+  // Scores are distinct, so three order statistics determine every node's split.
   std::vector<uint64_t> order(by_id);
   uint64_t bound[3];
   int64_t taken = 0;
@@ -77,7 +77,7 @@ void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows,
               float* out) {
   if (rows == 0) return;
   const Bijection ids(spec.key, kStreamIds, spec.num_nodes);
-  // Pattern of a class: one sign per column, from the bits of its own stream.
+  // Pattern of a class: one sign per column, from the bits of the class's stream.
   const int64_t classes = std::min<int64_t>(spec.num_classes, spec.communities);  // that occur
   std::vector<int32_t> patterns(classes * dim);
   for (int64_t c = 0; c < classes; ++c) {
@@ -87,7 +87,7 @@ void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows,
       patterns[c * dim + j] = up ? signal : -signal;
     }
   }
-  const int64_t blocks = (dim + 15) / 16;  // of a row
+  const int64_t blocks = (dim + 15) / 16;  // per row
   constexpr int64_t kGroup = kPhiloxLanes;
   const int64_t chunk = kGroup * std::max<int64_t>(1, 4096 / dim);
   parallel_chunks(rows, chunk, [&](int64_t, int64_t begin, int64_t end) {
@@ -107,7 +107,7 @@ void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows,
         const int32_t* pattern = patterns.data() + community_of(spec, position) % classes * dim;
         float* to = out + row * dim;
         for (int64_t j = 0; j < dim; ++j) {
-          // Byte j of the words, lowest first, as an odd number in [-255, 255]: mean exactly 0.
+          // Byte j of the words, lowest first, as an odd number in [-255, 255] with mean exactly 0.
           const auto byte = static_cast<int32_t>((word[j / 4] >> (8 * (j % 4))) & 0xFFu);
           to[j] = static_cast<float>(2 * byte - 255 + pattern[j]) * (1.0f / 256.0f);
         }

@@ -1,5 +1,5 @@
-// Parts of the twin's graph generator on the CPU that hold one idea each: the plan of how many
-// edges every row draws at every level, and the drawing of one row.
+// Parts of the twin's graph generator on the CPU: the plan of how many edges each row draws at each
+// level, and the drawing of one row.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace gnnbench::twin {
 
 constexpr int64_t kNodeChunk = 8192;
 
-// out[i + 1] = value(0) + ... + value(i), out[0] = 0; value is called twice per item. Exact, so
-// that any chunking gives the same sums. Returns the total.
+// out[0] = 0, out[i + 1] = value(0) + ... + value(i). Calls value twice per item. Exact, so any
+// chunking gives the same sums. Returns the total.
 template <class T, class F>
 T prefix_sum(int64_t n, T* out, const F& value) {
   std::vector<T> base(num_chunks(n, kNodeChunk) + 1, 0);
@@ -33,7 +33,7 @@ T prefix_sum(int64_t n, T* out, const F& value) {
   return base.back();
 }
 
-// Inverse of prefix sums: a table of buckets of 2^shift gives the first candidate.
+// Inverse of prefix sums. A table of buckets of 2^shift gives the first candidate.
 class InverseCdf {
  public:
   InverseCdf(const uint64_t* prefix, int64_t n) : prefix_(prefix) {
@@ -49,10 +49,10 @@ class InverseCdf {
     });
   }
 
-  // The p with prefix[p] <= y < prefix[p + 1].
+  // Returns the p with prefix[p] <= y < prefix[p + 1].
   uint32_t operator()(uint64_t y) const { return search(first_[y >> shift_], y); }
 
-  // The same for many points; reads of different points overlap.
+  // The same for many points, so that the reads of different points overlap.
   void operator()(const uint64_t* points, int64_t n, uint32_t* found) const {
     constexpr int64_t kBlock = 256;
     for (int64_t begin = 0; begin < n; begin += kBlock) {
@@ -77,9 +77,9 @@ class InverseCdf {
   HugeVector<uint32_t> first_;
 };
 
-// One pass of sharing `left` edges out among n rows: row i gets its part of the cumulated shares,
-// floor(left * cum[i + 1] / total) - floor(left * cum[i] / total), but no more than its room.
-// Returns what was given out, all of `left` where the room is the share.
+// One pass of distributing `left` edges among n rows. Row i gets its part of the cumulated shares,
+// floor(left * cum[i + 1] / total) - floor(left * cum[i] / total), but at most its room. Returns
+// the number distributed, which is `left` if the room equals the share.
 template <class Share, class Room>
 uint64_t share_out(int64_t n, uint64_t left, const Share& share, const Room& room, uint32_t* take) {
   std::vector<uint64_t> cum(num_chunks(n, kNodeChunk) + 1, 0), given(cum.size(), 0);
@@ -108,7 +108,7 @@ uint64_t share_out(int64_t n, uint64_t left, const Share& share, const Room& roo
   return all;
 }
 
-// Set of the positions already drawn by one row at one level.
+// Set of the positions that one row has drawn at one level.
 class DrawnSet {
  public:
   void reset(uint32_t wanted) {
@@ -119,7 +119,7 @@ class DrawnSet {
     slots_.assign(size_t{mask_} + 1, kEmpty);
   }
 
-  // True where the position is new.
+  // Inserts a position. Returns whether it is new.
   bool insert(uint32_t position) {
     uint32_t slot = (position * 0x9E3779B1u) >> shift_;
     while (slots_[slot] != kEmpty) {

@@ -1,14 +1,14 @@
-// Twin graphs on the CPU: the CSC is made row by row, without an edge list.
+// Twin graphs on the CPU: the CSC is built row by row, without an edge list.
 //
-// What it costs, per stored edge, E edges, n nodes, N the bytes of an id:
+// Costs per stored edge, for E edges, n nodes and ids of N bytes:
 //   directed: one 64-bit draw (half a Philox block, ~5 ns vectorised), two dependent reads of the
 //   inverse CDF (table up to 8n, prefix 8n bytes: cached inside a community), one read of the id
 //   map (4n), one write (N), a sort inside L1/L2;
-//   symmetric: the same for E/2 forward edges, kept as 4-byte ids (2E bytes), then per forward edge
-//   one counted and one scattered write of N bytes, and a sort of every row.
-// Scattered reads and writes of a cache line each dominate: at ~30 ns a line and core two lines per
-// stored edge are 30 M edges/s on two cores, the floor to be near to. Memory above the CSC (N E):
-// 2E + about 70n bytes when symmetric, 75n when directed.
+//   symmetric: the same for E/2 forward edges, stored as 4-byte ids (2E bytes), then per forward
+//   edge one counted and one scattered write of N bytes, and a sort of every row.
+// Scattered reads and writes of one cache line each dominate. At ~30 ns per line and core, two
+// lines per stored edge limit two cores to 30 M edges/s. Memory beyond the CSC (N E):
+// 2E + about 70n bytes for symmetric graphs, 75n for directed ones.
 #include "cpu/twin/twin.h"
 
 #include <atomic>
@@ -90,7 +90,7 @@ class Generator {
   struct Job {
     uint32_t position;
     uint32_t wanted;
-    uint32_t drawn;  // draws made ahead: `wanted`, or 0 where nothing in the range has a weight
+    uint32_t drawn;  // draws made in advance: `wanted`, or 0 if the range has no weight
     int level;
     uint64_t total;
     Range range;
@@ -119,7 +119,7 @@ class Generator {
     return at[1] - at[0];
   }
 
-  // Prefix sums of the out-weights as they count at a level.
+  // Prefix sums of the effective out-weights of a level.
   const uint64_t* prefix(int level) const { return prefix_[level == 0].data(); }
 
   void find_bounds(int64_t position, Bounds& bounds) const {
@@ -135,8 +135,8 @@ class Generator {
     bounds[3][1] = static_cast<uint32_t>(n_);
   }
 
-  // How many edges each row draws at each level: by weight, no level of a row filled beyond half;
-  // what does not fit goes to the next level; what is left in the end goes where there is room.
+  // Computes how many edges each row draws at each level, by weight. A row fills at most half of a
+  // level. The excess goes to the next level, and the final remainder to any free positions.
   void plan() {
     if (!spec_.symmetric) {
       in_weight_.resize(n_);
@@ -222,7 +222,7 @@ class Generator {
     std::vector<uint32_t> words(4 * blocks);
     philox_blocks(spec_.key, kTag, c0.data(), c1.data(), c2.data(), blocks, words.data());
 
-    // By the table that they are looked up in: 0 outside the community, 1 inside.
+    // Grouped by the lookup table that they use: 0 outside the community, 1 inside.
     std::vector<uint64_t> points[2];
     const uint32_t* word = words.data();
     for (const Job& job : jobs) {
@@ -247,7 +247,7 @@ class Generator {
     std::vector<uint32_t> row;
     for (size_t j = 0; j < jobs.size(); ++j) {
       const Job& job = jobs[j];
-      // Rows lie anywhere: their first lines are fetched some rows ahead.
+      // Rows are scattered, so their first lines are prefetched some rows ahead.
       if (!spec_.symmetric && j + kAhead < jobs.size()) {
         const Id* row_ahead = indices_ + indptr_[id_of_[jobs[j + kAhead].position]];
         __builtin_prefetch(row_ahead, 1);
@@ -263,8 +263,8 @@ class Generator {
     }
   }
 
-  // Appends `wanted` distinct positions: the first distinct ones of the row's draws, then, past the
-  // limit of draws, the free ones from a drawn place on.
+  // Appends `wanted` distinct positions: the first distinct draws of the row and, past the limit of
+  // draws, the free positions from a drawn start on.
   void choose(const Job& job, const uint32_t* ahead, const InverseCdf& inverse, DrawnSet& drawn,
               std::vector<uint32_t>& row) const {
     drawn.reset(job.wanted);
@@ -295,7 +295,7 @@ class Generator {
       uint32_t* out = forward_.get() + start_[position];
       for (const uint32_t p : row) {
         *out++ = id_of[p];
-        back_[id_of[p]].fetch_add(1, std::memory_order_relaxed);  // counts commute
+        back_[id_of[p]].fetch_add(1, std::memory_order_relaxed);  // in any order
       }
       return;
     }
@@ -305,8 +305,9 @@ class Generator {
     std::sort(first, out);
   }
 
-  // Both directions of every forward edge: a row's forward edges at its start, the mirrored ones
-  // from its end. Their order is not decided here: rows are sorted and have no duplicates.
+  // Writes both directions of every forward edge: a row's forward edges from its start, the
+  // mirrored ones from its end. Rows have no duplicates and are sorted later, so this order does
+  // not matter.
   void mirror() {
     each_row_chunk([&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
@@ -336,14 +337,14 @@ class Generator {
   const Weights weights_;
   int64_t* const indptr_;
   Id* const indices_;
-  HugeVector<uint64_t> prefix_[2];  // of the out-weights outside and inside a community
-  HugeVector<uint32_t> in_weight_;  // of a directed graph
-  HugeVector<int64_t> start_;       // of the drawn edges, by position
+  HugeVector<uint64_t> prefix_[2];  // out-weights outside and inside a community
+  HugeVector<uint32_t> in_weight_;  // for directed graphs
+  HugeVector<int64_t> start_;       // start of the drawn edges, by position
   HugeVector<uint32_t> community_of_;
   std::vector<int64_t> region_of_;
   HugeVector<uint32_t> wanted_[kLevels];
   HugeVector<uint32_t> id_of_;
-  std::unique_ptr<uint32_t[]> forward_;  // ids
+  std::unique_ptr<uint32_t[]> forward_;  // ids of the forward edges
   std::unique_ptr<std::atomic<uint32_t>[]> back_;
 };
 

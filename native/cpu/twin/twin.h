@@ -9,7 +9,7 @@ namespace gnnbench::twin {
 struct GraphSpec {
   uint64_t key;
   uint32_t num_nodes;
-  int64_t num_edges;  // directed, stored
+  int64_t num_edges;  // directed, as stored
   bool symmetric;
   const int64_t* community_ptr;  // positions, [communities + 1]
   int64_t communities;
@@ -19,12 +19,12 @@ struct GraphSpec {
   const int64_t* out_law;  // [kLawPoints]
   uint32_t in_positive, out_positive;
   uint32_t tied;
-  uint64_t in_limit, out_limit, boost;  // of level_weight
-  const int64_t* level_edges;           // [kLevels], rows' draws wanted per level
+  uint64_t in_limit, out_limit, boost;  // arguments of level_weight
+  const int64_t* level_edges;           // [kLevels], number of edges to draw per level
 };
 
-// Fills indptr [num_nodes + 1] and indices [num_edges], rows ascending. Id is int32_t or int64_t.
-// Returns the number of edges generated, which is num_edges where the graph is possible.
+// Writes indptr [num_nodes + 1] and indices [num_edges], rows ascending. Id is int32_t or int64_t.
+// Returns the number of edges generated, which is num_edges if the graph is possible.
 template <class Id>
 int64_t graph(const GraphSpec& spec, int64_t* indptr, Id* indices);
 
@@ -36,10 +36,10 @@ struct NodeSpec {
   uint32_t num_classes;
 };
 
-// Labels of all ids; `noise` of 65536 are drawn anew.
+// Labels of all ids; a share of `noise` / 65536 is drawn at random.
 void labels(const NodeSpec& spec, uint32_t noise, int64_t* out);
 
-// Splits of the given sizes, each ascending. `home` communities come first by `locality`.
+// Splits of the given sizes, each ascending. `locality` moves the first `home` communities forward.
 void splits(const NodeSpec& spec, int64_t home, uint32_t locality, uint32_t degree_bias,
             const int64_t sizes[3], int64_t* const out[3]);
 
