@@ -1,5 +1,5 @@
-// The plain aggregation over a block: a group of lanes a row, four loads in flight, no exchange
-// between lanes. tuned.h is the fast one.
+// The simple aggregation over a block: a group of lanes per row, four loads in flight, no exchange
+// between lanes. tuned.h is the fast version.
 #pragma once
 
 #include "cuda/aggregate/sum_of.h"
@@ -8,7 +8,7 @@
 
 namespace gnnbench::cuda {
 
-// out [num_dst, dim] from x [num_src, dim]; weights [num_edges], or null: each 1. An index out of
+// out [num_dst, dim] from x [num_src, dim]. weights [num_edges]; null means 1. An index out of
 // range fails a device assert. `T` is float, double, __half or __nv_bfloat16.
 template <class T>
 void aggregate(Launch launch, const int32_t* indptr, const int32_t* indices, const T* x,

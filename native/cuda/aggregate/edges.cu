@@ -20,8 +20,8 @@ __device__ __forceinline__ Range edges_of(const int32_t* indptr, int64_t row, in
   return {begin, end};
 }
 
-// Calls work(own) of each group of lanes, and for groups that answer true, since their row is long,
-// together(theirs) of all threads of the block, one after the other.
+// Each group of lanes calls work(own). If it returns true, because the row is long, all threads of
+// the block then call together(theirs), one row after the other.
 template <class Work, class Together>
 __device__ __forceinline__ void by_groups(int lanes_log2, int64_t items, Work work,
                                           Together together) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ void by_groups(int lanes_log2, int64_t items, Work wo
   const int64_t first = static_cast<int64_t>(blockIdx.x) * groups;
   const bool deferred = first + group < items && work(first + group);
   if (!__syncthreads_or(deferred)) return;
-  is_long[group] = deferred;  // of all its lanes alike
+  is_long[group] = deferred;  // the same for all lanes
   __syncthreads();
   for (int g = 0; g < groups; ++g) {
     if (is_long[g]) together(first + g);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
   assert(valid && "gnnbench edges: an index is outside the block");
 }
 
-// One value of all threads' values, the same for each of them.
+// Reduces one value per thread. Every thread gets the result.
 template <class Real, class Combine>
 __device__ Real of_block(Real value, Combine combine) {
   __shared__ Real values[kThreads];
@@ -92,7 +92,7 @@ template <class Real>
 struct Added {
   __device__ Real operator()(Real a, Real b) const { return a + b; }
 };
-// What one thread has is all there is.
+// The reduction of a single thread: its own value.
 struct Alone {
   template <class Real, class Combine>
   __device__ Real operator()(Real value, Combine) const {
@@ -140,7 +140,7 @@ __device__ __forceinline__ void softmax_backward(const Real* __restrict__ softma
     out[i] = __ldg(softmax + i) * (__ldg(grad + i) - dot);
 }
 
-// A thread a row and head. `values`: scores, or, with `grad`, softmax.
+// One thread per row and head. `values`: scores, or, with `grad`, softmax.
 template <class Real>
 __global__ void __launch_bounds__(kThreads)
     softmax_kernel(const int32_t* __restrict__ indptr, const Real* __restrict__ values,

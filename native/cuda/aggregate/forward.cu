@@ -8,8 +8,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBatch = 4;
 
-// The row's lanes are the power of two that covers its packs, at most a warp. A lane owns columns
-// and adds the terms in stored order, so that no sum depends on the schedule.
+// A row's lanes are the power of two that covers its packs, at most a warp. A lane processes
+// columns and adds the terms in stored order, so that sums do not depend on the schedule.
 template <class T, int kWidth, bool kWeighted>
 __global__ void __launch_bounds__(kThreads)
     aggregate_kernel(const int32_t* __restrict__ indptr, const int32_t* __restrict__ indices,
@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(kThreads)
   assert(begin >= 0 && begin <= end && end <= num_edges && "gnnbench aggregate: indptr is broken");
   const int lanes = 1 << lanes_log2;
   bool valid = true;
-  // A source outside the block is replaced by source 0 and clears `valid`: an assert in the loop
-  // costs registers.
+  // A source outside the block is replaced by source 0 and clears `valid`, because an assert in the
+  // loop costs registers.
   const auto source_at = [&](int64_t e) {
     const int32_t source = indices[e];
     const bool inside = source >= 0 && source < num_src;

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// blockIdx.y: which kGroupColumns columns.
+// blockIdx.y selects kGroupColumns columns.
 template <class Real>
 __global__ void __launch_bounds__(32 * kGroupWarps)
     sum_groups_kernel(const int32_t* __restrict__ starts, const int32_t* __restrict__ rows,

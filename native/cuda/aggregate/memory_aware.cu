@@ -4,9 +4,10 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int kTile = 32;  // edges of a target whose weights lie in shared memory at a time
+constexpr int kTile = 32;  // edges of a target whose weights are in shared memory at a time
 
-// Heads that a block's columns can belong to: weights of an edge in shared memory.
+// Number of heads that a block's columns can belong to, and so of weights per edge in shared
+// memory.
 __host__ __device__ int64_t heads_of_block(int64_t heads, int64_t dim, int64_t dims) {
   const int64_t width = dim / heads;
   const int64_t met = (dims + width - 2) / width + 1;
@@ -19,7 +20,7 @@ __global__ void memory_aware_kernel(const RowSums<T> a) {
   extern __shared__ double shared[];
   const int dims = static_cast<int>(blockDim.x), targets = static_cast<int>(blockDim.y);
   const int slot = static_cast<int>(threadIdx.y) * dims + static_cast<int>(threadIdx.x);
-  // Volatile: the paper's sums live in shared memory, a compiler would keep them in registers.
+  // Volatile: the paper's sums are in shared memory, but a compiler would keep them in registers.
   volatile Real* const partial = reinterpret_cast<Real*>(shared);
   Real* const weights = reinterpret_cast<Real*>(shared) + targets * dims;
 

@@ -1,4 +1,4 @@
-// Elements that travel together.
+// Packs: vectors of elements for one load or store.
 #pragma once
 
 #include "cuda/aggregate/sum_of.h"
@@ -23,7 +23,7 @@ __device__ __forceinline__ __nv_bfloat16 from_sum<__nv_bfloat16>(float v) {
   return __float2bfloat16(v);
 }
 
-// kBytes of a row as one load or store: 16, 8, 4 or 2.
+// kBytes of a row in one load or store: 16, 8, 4 or 2.
 template <int kBytes>
 struct WordOf;
 template <>
@@ -51,8 +51,8 @@ union Elements {
   __device__ Elements() : word{} {}
 };
 
-// Element i of row `row`'s pack is x[row * packs + pack].value[i]; kept in L1, where hubs are met
-// again.
+// Element i of row `row`'s pack is x[row * packs + pack].value[i]. The load is cached in L1 because
+// hubs are read again.
 template <class T, int kWidth>
 __device__ __forceinline__ Elements<T, kWidth> load_pack(const T* x, int64_t at) {
   Elements<T, kWidth> found;
@@ -60,8 +60,8 @@ __device__ __forceinline__ Elements<T, kWidth> load_pack(const T* x, int64_t at)
   return found;
 }
 
-// First to leave the caches, for what is written is not read again here. Not so narrow packs: their
-// rows begin and end within a sector, of which another store writes the rest.
+// Streaming store (evict first), because the kernel does not read the output again. Except narrow
+// packs: their rows begin and end within a sector that another store completes.
 template <class T, int kWidth>
 __device__ __forceinline__ void store_pack(T* out, int64_t at, const Sum<T> (&sum)[kWidth]) {
   Elements<T, kWidth> rounded;
@@ -75,7 +75,7 @@ __device__ __forceinline__ void store_pack(T* out, int64_t at, const Sum<T> (&su
   }
 }
 
-// The widest pack, in bytes, that rows of `dim` elements at `a` and `b` are made of.
+// The widest pack, in bytes, that divides rows of `dim` elements at `a` and `b`.
 template <class T>
 int pack_bytes(const void* a, const void* b, int64_t dim) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |

@@ -1,4 +1,4 @@
-// How a group of lanes adds up a stretch of a row's edges.
+// How a group of lanes sums a range of a row's edges.
 #pragma once
 
 #include "cuda/aggregate/row_sums.cuh"
@@ -7,10 +7,11 @@
 namespace gnnbench::cuda {
 
 constexpr int kTunedThreads = 256;
-constexpr int kTunedEdges = 8;                       // asked for at once
-constexpr int kTunedMostGroups = kTunedThreads / 8;  // of a block
+constexpr int kTunedEdges = 8;                       // loaded at once
+constexpr int kTunedMostGroups = kTunedThreads / 8;  // per block
 
-// The columns (and weights, edges) of up to a group's lanes of consecutive edges, one a lane.
+// The columns (and weights, edges) of as many consecutive edges as the group has lanes, one per
+// lane.
 template <class T>
 struct Window {
   int32_t base = 0, filled = 0;
@@ -18,23 +19,23 @@ struct Window {
   Sum<T> weight = 1;
 };
 
-// What the groups of a block hand one another.
+// Shared memory through which the groups of a block exchange sums.
 template <class Real, int kWidth>
 struct GroupSums {
   Real values[kTunedThreads * kWidth];
   Real totals[kTunedMostGroups];
 };
 
-// One thread's part in summing rows: a lane of a group, its packs of a row.
+// One thread's part in summing rows: a lane of a group and its packs of a row.
 template <class T, int kWidth, int kPacks, Weighing kWeighing>
 struct RowSummer {
   using Real = Sum<T>;
   static constexpr int kPackWidth = kWidth, kOwnPacks = kPacks;
   const RowSums<T>& a;
-  uint32_t packs;  // of a row; 32 bits make an address one multiplication
+  uint32_t packs;  // per row; 32 bits make an address one multiplication
   int lanes, lane;
   unsigned mask;          // the group's lanes
-  uint32_t pack[kPacks];  // this lane's
+  uint32_t pack[kPacks];  // packs of this lane
   uint32_t heads;
   uint32_t head[kPacks];
   Window<T> window;
@@ -42,8 +43,8 @@ struct RowSummer {
 
   struct Partial {
     Real value[kPacks][kWidth];
-    Real total;    // of the weights
-    Real pending;  // what `value` is still to be multiplied by
+    Real total;    // sum of the weights
+    Real pending;  // factor that `value` is still to be multiplied by
   };
 
   __device__ __forceinline__ RowSummer(const RowSums<T>& sums, int lanes_log2)
@@ -69,8 +70,8 @@ struct RowSummer {
     return __shfl_sync(mask, value, source, lanes);
   }
 
-  // Columns from edge `first` on. One outside the block becomes column 0 and clears `valid`: an
-  // assert in the loop costs registers.
+  // Loads the columns from edge `first` on. A column outside the block becomes column 0 and clears
+  // `valid`, because an assert in the loop costs registers.
   __device__ __forceinline__ void fill(int32_t first, int32_t limit) {
     window.base = first;
     window.filled = limit - first < lanes ? limit - first : lanes;
@@ -85,13 +86,13 @@ struct RowSummer {
     if (kWeighing == Weighing::kEdge) window.weight = weight_of(a, window.edge, window.column);
   }
 
-  // Where a row's pack lies.
+  // Offset of a pack of a row.
   __device__ __forceinline__ int64_t place(uint32_t row, int j) const {
     return static_cast<int64_t>(uint64_t{row} * packs + pack[j]);
   }
 
-  // A sum before its first edge: 0, or the row's own term, which is on its way while the edges' are
-  // asked for; only then is it weighed.
+  // A sum before its first edge: 0, or the row's own term. That term is loaded concurrently with
+  // the edges and multiplied by its weight afterwards.
   __device__ __forceinline__ Partial begin(int64_t row, bool self, Real self_weight) const {
     Partial sum = {};
     sum.pending = self_weight;
@@ -108,7 +109,7 @@ struct RowSummer {
   }
 
   __device__ __forceinline__ static void settle(Partial& sum) {
-    if constexpr (kWeighing == Weighing::kEdge) {  // no other sum weighs its row's own term
+    if constexpr (kWeighing == Weighing::kEdge) {  // other sums do not weight the own term
 #pragma unroll
       for (int j = 0; j < kPacks; ++j) {
 #pragma unroll
@@ -118,14 +119,14 @@ struct RowSummer {
     }
   }
 
-  // Edges that were asked for, and their weights.
+  // Loaded edges and their weights.
   template <int kEdges>
   struct Batch {
     Elements<T, kWidth> term[kEdges][kPacks];
     Real weight[kEdges][kPacks];
   };
 
-  // Asks for n edges, at most kEdges, from lane `at` of the window on.
+  // Loads n edges, at most kEdges, from lane `at` of the window on.
   template <int kEdges>
   __device__ __forceinline__ void ask(Batch<kEdges>& batch, int at, int n) const {
 #pragma unroll
@@ -135,7 +136,7 @@ struct RowSummer {
       [[maybe_unused]] uint32_t edge = 0;
       if (kWeighing == Weighing::kEdge) {
         shared = from_lane(window.weight, at + k);
-        shared = k < n ? shared : Real(0);  // what lies beyond the row may be no number
+        shared = k < n ? shared : Real(0);  // beyond the row it may be NaN
       }
       if (kWeighing == Weighing::kHead) {
         edge = static_cast<uint32_t>(from_lane(window.edge, at + k));
@@ -181,12 +182,12 @@ struct RowSummer {
     for (int k = 0; k < kEdges; ++k) take(sum, batch, k);
   }
 
-  // Adds edges [begin, end) in their order; the window may be filled up to `limit`.
+  // Adds edges [begin, end) in order. The window may be filled up to `limit`.
   __device__ __forceinline__ void add(Partial& sum, int32_t begin, int32_t end, int32_t limit) {
     for (int32_t e = begin; e < end;) {
       const int n = end - e < kTunedEdges ? end - e : kTunedEdges;
       if (e < window.base || e - window.base + n > window.filled) fill(e, limit);
-      // A load that is not made takes its place among the instructions all the same.
+      // A load that is predicated off still costs an instruction.
       if (n <= kTunedEdges / 2) {
         add_batch<kTunedEdges / 2>(sum, e - window.base, n);
       } else {
@@ -196,8 +197,8 @@ struct RowSummer {
     }
   }
 
-  // Adds up what the groups of a block have, in their order; the first group has the result. All
-  // threads of the block call it.
+  // Adds the sums of a block's groups in order; the first group gets the result. All threads of the
+  // block call it.
   __device__ __forceinline__ void join(Partial& sum, GroupSums<Real, kWidth>& shared, int group,
                                        int groups) const {
     if (lane == 0) shared.totals[group] = sum.total;
@@ -217,7 +218,7 @@ struct RowSummer {
     }
   }
 
-  // What a row's sum becomes.
+  // Finalises and stores a row's sum.
   __device__ __forceinline__ void store(Partial& sum, int64_t row, int32_t degree) const {
     settle(sum);
     const Real factor =

@@ -1,4 +1,4 @@
-// What edges and rows weigh, as row_sums.h says.
+// Factors of edges and rows, as defined in row_sums.h.
 #pragma once
 
 #include "cuda/aggregate/pack.cuh"
@@ -7,7 +7,7 @@
 
 namespace gnnbench::cuda {
 
-// Of the backward: what the forward divided destination v's sum by.
+// In the backward: the divisor of destination v's sum in the forward.
 template <class T>
 __device__ __forceinline__ Sum<T> divisor_of(const RowSums<T>& a, int64_t v) {
   using Real = Sum<T>;
@@ -23,13 +23,13 @@ __device__ __forceinline__ int32_t column_of(const RowSums<T>& a, int64_t e) {
   return a.columns != nullptr ? __ldg(a.columns + e) : static_cast<int32_t>(e);
 }
 
-// The number by which entry e of the rows finds its weight.
+// Index of the weight of the rows' entry e.
 template <class T>
 __device__ __forceinline__ int32_t edge_of(const RowSums<T>& a, int64_t e) {
   return a.edges != nullptr && a.weights != nullptr ? __ldg(a.edges + e) : static_cast<int32_t>(e);
 }
 
-// The factor of an edge's term, of one head; `column` is within the block.
+// Factor of an edge's term for one head. `column` is within the block.
 template <class T>
 __device__ __forceinline__ Sum<T> weight_of(const RowSums<T>& a, int32_t edge, int32_t column) {
   Sum<T> weight = a.weights == nullptr ? Sum<T>(1) : __ldg(a.weights + edge);
@@ -37,7 +37,7 @@ __device__ __forceinline__ Sum<T> weight_of(const RowSums<T>& a, int32_t edge, i
   return weight;
 }
 
-// Whether a row adds a term of its own, and its factor.
+// Whether a row adds its own term, and the factor of that term.
 template <class T>
 __device__ __forceinline__ bool with_self(const RowSums<T>& a, int64_t row) {
   return a.mode == Aggregate::kGcn && (a.block_indptr == nullptr || row < a.num_dst);
@@ -47,8 +47,7 @@ __device__ __forceinline__ Sum<T> self_weight(const RowSums<T>& a, int64_t row) 
   return a.block_indptr != nullptr ? Sum<T>(1) / divisor_of(a, row) : Sum<T>(1);
 }
 
-// What a row's sum, its own term in it, is multiplied by at last: `total` is the sum of the row's
-// weights.
+// Final factor of a row's sum, its own term included. `total` is the sum of the row's weights.
 template <class T>
 __device__ __forceinline__ Sum<T> row_factor(const RowSums<T>& a, int32_t degree, Sum<T> total) {
   using Real = Sum<T>;

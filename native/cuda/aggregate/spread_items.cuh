@@ -1,4 +1,4 @@
-// A window of the line of rows and edges that spread_rows.h draws.
+// A window of the sequence of rows and edges that spread_rows.h defines.
 #pragma once
 
 #include "cuda/aggregate/row_sums.cuh"
@@ -6,7 +6,7 @@
 
 namespace gnnbench::cuda {
 
-// Lanes that go through a chunk together.
+// Lanes that process a chunk together.
 struct LaneGroup {
   int lanes, lane;
   unsigned mask;  // within the warp
@@ -24,7 +24,7 @@ struct LaneGroup {
     return __shfl_sync(mask, value, source, lanes);
   }
 
-  // A bit a lane of the group.
+  // One bit per lane of the group.
   __device__ __forceinline__ unsigned ballot(bool predicate) const {
     return (__ballot_sync(mask, predicate) & mask) >> shift;
   }
@@ -37,8 +37,8 @@ struct LaneGroup {
   }
 };
 
-// The last row that begins at item `at` or before; each lane looks at the begin of one part of what
-// is left. -1 where there is none.
+// The last row that begins at or before item `at`, or -1. A parallel search: each lane reads the
+// begin of one part of the remaining range.
 __device__ __forceinline__ int32_t row_at(const LaneGroup& group, const int32_t* indptr,
                                           int64_t num_rows, int64_t at) {
   int64_t low = 0, left = num_rows;
@@ -54,19 +54,19 @@ __device__ __forceinline__ int32_t row_at(const LaneGroup& group, const int32_t*
   }
 }
 
-// Items of a window; of each lane's its column, edge and weight.
+// Items of a window; for each lane its column, edge and weight.
 template <class T, Weighing kWeighing>
 struct Items {
-  unsigned begins = 0;  // a bit an item: a row begins
-  unsigned adds = 0;    // the item adds something
-  int32_t row = 0;      // of the window's first item that begins one
+  unsigned begins = 0;  // one bit per item: a row begins
+  unsigned adds = 0;    // one bit per item: the item adds a term
+  int32_t row = 0;      // of the first item in the window that begins a row
   int32_t column = 0, edge = 0;
   Sum<T> weight = 1;
   bool own = false;  // the lane's item is a row's own term
   bool valid = true;
 
-  // A line has fewer than 2^32 items. Items [first, first + lanes) below `end`; `offset` is where
-  // row `row` + lane begins, if there is one.
+  // A sequence has fewer than 2^32 items. Items [first, first + lanes) below `end`; `offset` is
+  // where row `row` + lane begins, if it exists.
   __device__ __forceinline__ void find(const RowSums<T>& a, const LaneGroup& group, uint32_t first,
                                        uint32_t end, int32_t next_row, int32_t offset) {
     row = next_row;
@@ -92,8 +92,8 @@ struct Items {
     adds = group.ballot(add);
   }
 
-  // What needs the columns; one outside the block becomes column 0. Later than `find`: by then
-  // they are here.
+  // Computes what depends on the columns. Called later than `find`, when they have arrived. A
+  // column outside the block becomes column 0 and clears `valid`.
   __device__ __forceinline__ void weigh(const RowSums<T>& a, const LaneGroup& group) {
     if ((adds >> group.lane & 1u) == 0) return;
     valid = column >= 0 && column < a.num_columns;

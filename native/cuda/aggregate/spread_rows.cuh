@@ -1,4 +1,4 @@
-// The kernels of spread_rows.h; a source file for each dtype instantiates them.
+// The kernels of spread_rows.h; one source file per dtype instantiates them.
 #pragma once
 
 #include "cuda/aggregate/pack.cuh"
@@ -9,10 +9,10 @@
 namespace gnnbench::cuda {
 
 constexpr int kSpreadThreads = 256;
-constexpr int kManyPieces = 32;  // more of a row are added up by a block
+constexpr int kManyPieces = 32;  // a block adds up more pieces of one row
 constexpr int kParts = kSpreadThreads / 32;
 
-// Items asked for at once: at most 40 registers of a lane.
+// Items loaded at once: at most 40 registers per lane.
 template <class T, int kWidth, int kPacks>
 constexpr int kSpreadAsked = kWidth * kPacks * sizeof(T) <= 20   ? 8
                              : kWidth * kPacks * sizeof(T) <= 40 ? 4
@@ -22,7 +22,7 @@ constexpr int kSpreadAsked = kWidth * kPacks * sizeof(T) <= 20   ? 8
 template <int kWidth, int kPacks>
 struct OwnPacks {
   static constexpr int kPackWidth = kWidth, kOwnPacks = kPacks;
-  uint32_t packs;  // of a row; 32 bits make an address one multiplication
+  uint32_t packs;  // per row; 32 bits make an address one multiplication
   uint32_t pack[kPacks];
 
   __device__ __forceinline__ OwnPacks(const LaneGroup& group, int64_t dim)
@@ -34,7 +34,7 @@ struct OwnPacks {
     }
   }
   __device__ __forceinline__ bool has(int j) const { return pack[j] < packs; }
-  // Where a row's pack lies.
+  // Offset of a pack of a row.
   __device__ __forceinline__ int64_t place(uint32_t row, int j) const {
     return static_cast<int64_t>(uint64_t{row} * packs + pack[j]);
   }
@@ -54,7 +54,7 @@ struct RowSum {
     }
   }
 
-  // As it is, unrounded.
+  // Stores the sum unrounded and without its final factor.
   __device__ __forceinline__ void keep(const OwnPacks<kWidth, kPacks>& own, Real* kept,
                                        int64_t chunk) const {
 #pragma unroll
@@ -80,7 +80,7 @@ struct RowSum {
   }
 };
 
-// All offsets, by all threads of the first cut.
+// Validates all offsets; called by all threads of the first column slice.
 template <class T>
 __device__ __forceinline__ void check_offsets(const RowSums<T>& a) {
   if (blockIdx.y != 0) return;
@@ -93,12 +93,12 @@ __device__ __forceinline__ void check_offsets(const RowSums<T>& a) {
   }
 }
 
-// Blocks that a multiprocessor is to hold: what a compiler takes beyond their registers it spills.
+// Resident blocks per multiprocessor. The compiler spills registers beyond this limit.
 template <class T, int kWidth, int kPacks, Weighing kWeighing>
 constexpr int kSpreadBlocks =
     kWeighing == Weighing::kHead || kWidth * kPacks > 8 || kPacks > 4 ? 2 : 3;
 
-// A group a chunk.
+// One group per chunk.
 template <class T, int kWidth, int kPacks, Weighing kWeighing>
 __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPacks, kWeighing>))
     spread_rows_kernel(const RowSums<T> a, const RowPieces<T> pieces, int64_t items,
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
                         (static_cast<int>(threadIdx.x) >> lanes_log2);
   const int64_t begin = chunk * items;
   const int64_t behind = static_cast<int64_t>(__ldg(a.indptr + a.num_rows)) + a.num_rows;
-  const bool in_line = begin < a.num_edges + a.num_rows;  // as many chunks are there
+  const bool in_line = begin < a.num_edges + a.num_rows;  // whether the chunk exists
   if (in_line && begin >= behind && pieces.rows != nullptr && group.lane == 0 && blockIdx.y == 0) {
     pieces.rows[chunk] = -1;
   }
@@ -134,13 +134,13 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
     };
     const int32_t last = row_at(group, a.indptr, a.num_rows, begin);
     const bool at_begin = last >= 0 && __ldg(a.indptr + last) + int64_t{last} == begin;
-    int32_t next = at_begin ? last : last + 1;  // the row that begins next
+    int32_t next = at_begin ? last : last + 1;  // the next row to begin
     Items<T, kWeighing> now, then;
     now.find(a, group, low, high, next, offset_of(next));
     now.weigh(a, group);
     next += __popc(now.begins);
     int32_t offset = offset_of(next);
-    int32_t row = -1;  // whose sum this is; of none that began in the chunk
+    int32_t row = -1;  // of the current sum; -1 if the row began in an earlier chunk
     RowSum<Real, kWidth, kPacks> sum;
 
     for (uint32_t first = low; first < high; first += static_cast<uint32_t>(group.lanes)) {
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
           }
           [[maybe_unused]] Real shared = 1;
           if (kWeighing == Weighing::kEdge) shared = group.from(now.weight, at + k);
-          if ((now.adds >> (at + k) & 1u) == 0) continue;  // its term is not there
+          if ((now.adds >> (at + k) & 1u) == 0) continue;  // the item adds nothing
 #pragma unroll
           for (int j = 0; j < kPacks; ++j) {
 #pragma unroll
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
       next = after;
     }
 
-    // `next` may be of a window behind the chunk: what the last row's end is says its offset.
+    // `next` may belong to a window behind the chunk, so read the last row's end from its offset.
     const bool whole =
         row >= 0 && static_cast<int64_t>(__ldg(a.indptr + row + 1)) + row + 1 <= high;
     if (whole) {
@@ -215,8 +215,9 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
   assert(valid && "gnnbench aggregate: an index is outside the block");
 }
 
-// A group for a row that is cut; of more than kManyPieces kParts groups of the block add up a part
-// each: as many whatever lanes a group has, so that sums do not depend on how x is aligned.
+// One group per split row. For more than kManyPieces pieces, kParts groups of the block add up one
+// part each. kParts does not depend on the lanes of a group, so sums do not depend on the alignment
+// of x.
 template <class T, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kSpreadThreads)
     join_pieces_kernel(const RowSums<T> a, const RowPieces<T> pieces, int64_t chunks, int64_t items,
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(kSpreadThreads)
   const int number = static_cast<int>(threadIdx.x) >> lanes_log2;
   const int64_t block_chunk = static_cast<int64_t>(blockIdx.x) * groups;
   const int64_t chunk = block_chunk + number;
-  const auto last_chunk = [&](int32_t row) {  // that of its last edge
+  const auto last_chunk = [&](int32_t row) {  // chunk of its last edge
     return (static_cast<int64_t>(__ldg(a.indptr + row + 1)) + row) / items;
   };
 

@@ -1,4 +1,4 @@
-// How a row of a sum is shared out to the lanes of a group: packs of elements that travel together.
+// How a row of a sum is distributed over the lanes of a group: as packs (pack.cuh).
 #pragma once
 
 #include "cuda/aggregate/pack.cuh"
@@ -10,14 +10,14 @@ namespace gnnbench::cuda {
 // Where an edge's weight comes from.
 enum class Weighing { kNone, kEdge, kHead };
 
-// The log2 of a group's lanes, 8 to 32, where rows have `packs`.
+// The log2 of a group's lanes, 8 to 32, for rows of `packs`.
 inline int group_lanes_log2(int64_t packs) {
   int found = 3;
   while (found < 5 && (int64_t{1} << found) < packs) ++found;
   return found;
 }
 
-// Calls f<weighing>() as the sums ask.
+// Calls f<weighing>() according to the sums.
 template <class T, class F>
 void by_weighing(const RowSums<T>& sums, const F& f) {
   const bool divides = sums.block_indptr != nullptr && sums.mode != Aggregate::kSum;
@@ -30,9 +30,9 @@ void by_weighing(const RowSums<T>& sums, const F& f) {
   }
 }
 
-// Calls f<width of a pack, packs of a lane, weighing>() as the sums' layout asks; a lane has
-// `kMost` packs where a row has more of them than a warp has lanes twice. Not so of packs narrower
-// than 16 bytes: with five of them loads waited for each other (602 columns: 1.50 ms, 1.26 by two).
+// Calls f<width of a pack, packs per lane, weighing>() according to the sums' layout. A lane has
+// `kMost` packs if a row has more packs than twice a warp's lanes. Packs narrower than 16 bytes are
+// excluded: with five of them loads waited for each other (602 columns: 1.50 ms, with two 1.26 ms).
 template <int kMost, class T, class F>
 void by_layout(const RowSums<T>& sums, const F& f) {
   by_weighing(sums, [&]<Weighing kWeighing>() {
@@ -47,7 +47,7 @@ void by_layout(const RowSums<T>& sums, const F& f) {
         f.template operator()<kWidth, kMost, kWeighing>();
       }
     };
-    // A pack lies within one head.
+    // A pack must lie within one head.
     const int bytes = pack_bytes<T>(sums.x, sums.out, sums.dim / sums.heads);
     constexpr int kSize = sizeof(T);
     if (bytes == 16) {

@@ -1,4 +1,4 @@
-// The dtypes of values, and those in which they are added up.
+// Dtypes of values, and the dtypes in which they are accumulated.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -8,7 +8,7 @@
 
 namespace gnnbench::cuda {
 
-// float16 and bfloat16 are added up in float32; so are float32's, and float64's in float64.
+// float16 and bfloat16 accumulate in float32, float32 in float32, float64 in float64.
 template <class T>
 struct SumOf {
   using type = float;

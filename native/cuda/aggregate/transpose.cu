@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
   ranks[e] = atomicAdd(&counts[source], 1);
 }
 
-// A few lanes a destination.
+// A few lanes per destination.
 __global__ void __launch_bounds__(kThreads)
     place_kernel(const int32_t* indptr, const int32_t* indices, const int32_t* ranks,
                  const int32_t* t_indptr, int64_t num_edges, int64_t num_dst, uint64_t* placed) {
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = thread / kRowLanes;
   if (row >= num_dst) return;
   const int32_t begin = indptr[row], end = indptr[row + 1];
-  // Every edge belongs to a row: `placed` must be written in full.
+  // Every edge must belong to a row, because `placed` must be written in full.
   assert(begin >= 0 && begin <= end && end <= num_edges && (row > 0 || begin == 0) &&
          (row < num_dst - 1 || end == num_edges) &&
          "gnnbench transpose: indptr does not cover indices");
@@ -63,9 +63,9 @@ __device__ void sort_tile(uint64_t* tile, int n) {
   __syncthreads();
 }
 
-// Sorts from[0..length) by all threads of the block, `to` as scratch: tiles in shared memory, then
-// runs of tiles merged two by two, an edge's place in both together being its place in its own run
-// and the number of the other run's that are below it. Returns where the result is.
+// Sorts from[0..length) by all threads of the block with `to` as scratch. Sorts tiles in shared
+// memory, then merges runs of tiles pairwise. An edge's merged position is its position in its own
+// run plus the number of smaller edges in the other run. Returns the array with the result.
 __device__ uint64_t* sort_long(uint64_t* tile, uint64_t* from, uint64_t* to, int32_t length) {
   const auto thread = static_cast<int32_t>(threadIdx.x);
   for (int32_t low = 0; low < length; low += kSortedTile) {
@@ -101,9 +101,9 @@ __device__ uint64_t* sort_long(uint64_t* tile, uint64_t* from, uint64_t* to, int
   return from;
 }
 
-// A thread an edge, which finds its place by counting those of its source that are below it; the
-// whole block for a long row that begins among its edges. Another block may read an edge of that
-// row meanwhile: whichever it meets there, its source is the same, and that is all it looks at.
+// One thread per edge, which finds its place by counting the smaller edges of its source. The whole
+// block sorts a long row that begins among its edges. Another block may read an edge of that row
+// meanwhile. This is harmless: it reads only the source, which is the same for all of them.
 __global__ void __launch_bounds__(kOrderThreads)
     order_kernel(const int32_t* indices, const int32_t* t_indptr, int64_t num_edges,
                  uint64_t* placed, uint64_t* merged, int32_t* t_dst, int32_t* t_edge) {

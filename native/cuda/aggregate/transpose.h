@@ -8,18 +8,18 @@
 
 namespace gnnbench::cuda {
 
-// By counting: a pass counts the edges of each source and gives each edge a place among them, in
-// the order in which atomics happen to come; a scan makes offsets of the counts; a second pass
-// writes each edge with its destination to its place. Then each source's edges are put in order, so
-// that the result is that of a stable sort whatever came first: those of at most kRankedRow edges
-// by counting for each edge how many are below it, longer ones by the block in which they begin, in
-// shared memory up to kSortedTile edges and in tiles that are merged beyond. A sort by digits moves
-// all edges three times where sources have 18 bits; here each is written twice.
+// By counting. A first pass counts the edges of each source; an atomic gives each edge a rank among
+// them, in nondeterministic order. A scan turns the counts into offsets. A second pass writes each
+// edge and its destination to its place. Finally each source's edges are sorted, so that the result
+// equals that of a stable sort. Up to kRankedRow edges are ranked by counting the smaller ones.
+// Longer rows are sorted by the block in which they begin, in shared memory up to kSortedTile edges
+// and otherwise in tiles that are merged. A radix sort would move all edges three times for 18-bit
+// sources; here each is written twice.
 //
-// Bytes: 4 read and 4 written an edge to count, 12 read (and 4 at random) and 8 written at random
-// to place, 12 read (and 8 at random, close together) and 8 written to put in order: 52 an edge and
-// 8 a source. On a block of 785 k edges that lies in L2 throughout; the floor are its atomics and
-// random writes, and six launches.
+// Bytes per edge: to count 4 read and 4 written; to place 12 read (and 4 at random) and 8 written
+// at random; to sort 12 read (and 8 at random, but close together) and 8 written. In all 52 per
+// edge and 8 per source. A block of 785 k edges stays in L2. The lower bound is then set by
+// atomics, random writes and six launches.
 constexpr int64_t kRankedRow = 64;
 constexpr int kSortedTile = 4096;
 
@@ -33,7 +33,7 @@ struct TransposeScratch {
 
 size_t transpose_scan_bytes(Launch launch, int64_t num_src);
 
-// t_indptr [num_src + 1], t_dst and t_edge [num_edges]: destination and number of each source's
+// t_indptr [num_src + 1], t_dst and t_edge [num_edges]: destination and index of each source's
 // edges. An indptr that does not cover the edges, or an index out of range, fails a device assert.
 void transpose(Launch launch, const int32_t* indptr, const int32_t* indices, int64_t num_edges,
                int64_t num_src, int64_t num_dst, TransposeScratch scratch, int32_t* t_indptr,

@@ -1,4 +1,4 @@
-// The kernel of tuned.h; a source file for each dtype instantiates it.
+// The kernel of tuned.h; one source file per dtype instantiates it.
 #pragma once
 
 #include "cuda/aggregate/row_summer.cuh"
@@ -8,13 +8,13 @@ namespace gnnbench::cuda {
 
 constexpr int64_t kTunedFull = 132 * 2048;  // threads that fill a GPU
 
-// Of blocks of at most kTunedMostGroups groups, of which each has at most kTunedMostRows rows.
+// Blocks have at most kTunedMostGroups groups, each group at most kTunedMostRows rows.
 template <class T, int kWidth, int kPacks, Weighing kWeighing>
 __global__ void __launch_bounds__(kTunedThreads)
     row_sums_kernel(const RowSums<T> a, int lanes_log2, int rows_of_group) {
   using Summer = RowSummer<T, kWidth, kPacks, kWeighing>;
   using Real = Sum<T>;
-  __shared__ unsigned long_rows[kTunedMostGroups];  // of each group, a bit a row
+  __shared__ unsigned long_rows[kTunedMostGroups];  // per group, one bit per row
   __shared__ GroupSums<Real, kWidth> shared;
 
   Summer summer(a, lanes_log2);

@@ -3,12 +3,12 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int kChains = 8;      // of a thread: other warps hide the rest of the latency
-constexpr int kTile = 1024;     // units of 16 bytes of shared memory, of a block
+constexpr int kChains = 8;      // per thread: other warps hide the rest of the latency
+constexpr int kTile = 1024;     // units of 16 bytes of shared memory, per block
 constexpr uint32_t kUnit = 16;  // bytes
 
-// `one` is not known when this is compiled. No chain begins as another does: equal ones would be
-// made one. Sums of so many ones are exact (kCeilingSteps).
+// `one` is unknown at compile time. Each chain has a different start value; otherwise the compiler
+// would merge equal chains. Sums of this many ones are exact (kCeilingSteps).
 __global__ void __launch_bounds__(kCeilingThreads)
     ceiling_fma_kernel(int64_t steps, float one, unsigned long long* sum) {
   float x[kChains];
@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(kCeilingThreads)
   add_count(own, sum);
 }
 
-// All words are 1: their sum says how many were read. Volatile loads: the tile does not change.
+// All words are 1, so their sum is the number read. Volatile loads, because the tile does not
+// change.
 __global__ void __launch_bounds__(kCeilingThreads)
     ceiling_shared_kernel(int64_t steps, unsigned long long* sum) {
   __shared__ uint4 tile[kTile];

@@ -4,10 +4,9 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int kDepth = 4;  // loads in flight of a thread
+constexpr int kDepth = 4;  // loads in flight per thread
 
-// Volatile: a second pass over the same words is not to be taken from registers. `cg` caches in the
-// second cache alone.
+// Volatile, so that a second pass does not reuse registers. `cg` caches in L2 only.
 __device__ __forceinline__ uint4 load(const uint4* from) {
   uint4 v;
   asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"

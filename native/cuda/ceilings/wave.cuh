@@ -1,4 +1,4 @@
-// What the ceilings' kernels share: a grid that fills the device, and one sum of all threads.
+// Shared by the peak kernels: a grid that fills the device, and one sum over all threads.
 #pragma once
 
 #include "cuda/ceilings/ceilings.h"
@@ -6,7 +6,7 @@
 namespace gnnbench::cuda {
 
 constexpr int kCeilingThreads = 256;
-constexpr int kCeilingBlocks = 8;  // of a multiprocessor: 2048 threads, all that it takes
+constexpr int kCeilingBlocks = 8;  // per multiprocessor: 2048 threads, the maximum
 
 inline unsigned ceiling_grid(Launch launch) {
   int device = 0, processors = 0;
@@ -22,7 +22,7 @@ __device__ __forceinline__ void add_words(uint32_t own, unsigned long long* sum)
   if ((threadIdx.x & 31) == 0) atomicAdd(reinterpret_cast<unsigned int*>(sum), own);
 }
 
-// Adds every thread's number, all 64 bits of it.
+// Adds every thread's 64-bit number.
 __device__ __forceinline__ void add_count(unsigned long long own, unsigned long long* sum) {
   for (int lane = 16; lane > 0; lane >>= 1) own += __shfl_xor_sync(~0U, own, lane);
   if ((threadIdx.x & 31) == 0) atomicAdd(sum, own);

@@ -1,5 +1,5 @@
-// Relaxed atomics of device scope: single words that threads of different blocks pass to one
-// another, and the faults that they report; what one kernel asks of the caches for the next.
+// Relaxed atomics of device scope for single words that threads of different blocks exchange, for
+// fault reports, and L2 prefetches for a later kernel.
 #pragma once
 
 #include <cuda/atomic>
@@ -21,7 +21,7 @@ __device__ __forceinline__ void store_relaxed(T* at, T value) {
   DeviceAtomic<T>(*at).store(value, ::cuda::memory_order_relaxed);
 }
 
-// What was there; `wanted` is there now if that was `expected`.
+// Compare-and-swap: stores `wanted` if the word was `expected`. Returns the previous word.
 template <class T>
 __device__ __forceinline__ T exchange_if(T* at, T expected, T wanted) {
   DeviceAtomic<T>(*at).compare_exchange_strong(expected, wanted, ::cuda::memory_order_relaxed,
@@ -29,12 +29,13 @@ __device__ __forceinline__ T exchange_if(T* at, T expected, T wanted) {
   return expected;
 }
 
-// Asks for a line of the L2 cache that a later kernel reads; waits for nothing.
+// Prefetches a line into L2 for a later kernel. Does not wait.
 __device__ __forceinline__ void fetch_ahead(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
-// Faults are or-ed into one word of the batch. Nothing is read back: it costs no register.
+// Combines faults by a bitwise or in one word per batch. The result is unused, so it costs no
+// register.
 template <class Word>
 __device__ __forceinline__ void report_fault(Word* faults, Fault fault) {
   DeviceAtomic<Word>(*faults).fetch_or(static_cast<Word>(bits(fault)),

@@ -7,12 +7,12 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kUnroll = 4;
-constexpr int kMost = 16;                                 // copies of a launch
-constexpr int64_t kBlockBytes = 16 * kThreads * kUnroll;  // that a block copies
+constexpr int kMost = 16;                                 // copies per launch
+constexpr int64_t kBlockBytes = 16 * kThreads * kUnroll;  // per thread block
 
 struct Copies {
   Copy copies[kMost];
-  uint32_t first[kMost];  // block of each; behind the last one: none
+  uint32_t first[kMost];  // first block of each copy; behind the last one: the end
 };
 
 template <class Word>

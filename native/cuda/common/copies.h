@@ -1,4 +1,4 @@
-// Many copies within the device's memory by one launch.
+// Many copies within device memory in one launch.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace gnnbench::cuda {
 
-// `bytes`, a multiple of 4, both addresses of 4. Without `from` numbers of int32 are written, the
-// i-th of them min(begin + i * step, most).
+// Copies `bytes`, a multiple of 4, between addresses aligned to 4. If `from` is null, writes int32
+// numbers instead: the i-th is min(begin + i * step, most).
 struct Copy {
   const void* from;
   void* to;

@@ -1,4 +1,5 @@
-// assert() in kernels, in release builds too: a bad index must end as an error, not as a wrong row.
+// assert() in kernels, in release builds too: an invalid index must raise an error instead of
+// returning a wrong row.
 #pragma once
 
 #undef NDEBUG

@@ -1,8 +1,8 @@
-// What every launcher takes, and the one way in which CUDA errors are reported.
+// Argument of every launcher, and the reporting of CUDA errors.
 //
-// The launchers of the CUDA library take plain pointers into device memory, no torch. Nothing
-// allocates and nothing waits for the device. `Id` is int32_t or int64_t. Scratch is given by the
-// caller; a function `..._scratch_bytes` says how much CUB wants.
+// Launchers of the CUDA library take plain pointers to device memory and do not depend on torch.
+// They do not allocate and do not wait for the device. `Id` is int32_t or int64_t. The caller
+// provides scratch; a function `..._scratch_bytes` returns the size that CUB needs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@
 
 namespace gnnbench::cuda {
 
-// Where a launcher's work goes, and the operator that errors name.
+// The device stream of a launch, and the operator name for error messages.
 struct Launch {
   cudaStream_t stream;
   const char* op;
@@ -31,7 +31,7 @@ inline int64_t blocks_for(int64_t items, int64_t per_block) {
 
 }  // namespace gnnbench::cuda
 
-// The one check of CUDA calls, and the one of the last error after a kernel launch.
+// Checks a CUDA call, or the last error after a kernel launch.
 #define GNNBENCH_CUDA_CALL(launch, call) ::gnnbench::cuda::check((call), (launch).op, #call)
 #define GNNBENCH_CUDA_LAUNCHED(launch, kernel) \
   ::gnnbench::cuda::check(cudaGetLastError(), (launch).op, kernel)

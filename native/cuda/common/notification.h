@@ -10,7 +10,7 @@ namespace gnnbench::cuda {
 // The destination of the numbers; *ready becomes `sequence` once they are written.
 struct Notification {
   int64_t* numbers;
-  uint64_t* ready;  // null: nobody polls, and the numbers may be in device memory
+  uint64_t* ready;  // null: no poll, and the numbers may be in device memory
   uint64_t sequence;
 };
 

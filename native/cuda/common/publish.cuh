@@ -7,7 +7,7 @@
 
 namespace gnnbench::cuda {
 
-// Call from the thread that wrote the numbers, or after a barrier of those that did.
+// Call it from the thread that wrote the numbers, or after a barrier among those that did.
 __device__ inline void publish(const Notification& notification) {
   if (notification.ready == nullptr) return;
   ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_system>(*notification.ready)

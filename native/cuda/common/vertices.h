@@ -1,4 +1,4 @@
-// Destinations as a caller gives them.
+// Destinations in the caller's id dtype.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gnnbench::cuda {
 
-// Destinations may have another id dtype than the graph.
+// Destinations can have another id dtype than the graph.
 struct Vertices {
   const void* data;
   bool wide;  // int64_t, else int32_t

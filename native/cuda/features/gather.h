@@ -1,4 +1,4 @@
-// Rows of a table.
+// Gather of rows of a table.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace gnnbench::cuda {
 
-// out row i = table row ids[i], rows of row_bytes bytes; an id out of range fails a device assert.
-// aligned: each row is read from its first 128-byte line's beginning on (rows.cuh).
+// out row i = table row ids[i], rows of row_bytes bytes. An id out of range fails a device assert.
+// aligned: each row is read from the start of its first 128-byte line (rows.cuh).
 template <class Id>
 void gather_rows(Launch launch, const void* table, int64_t num_rows, const Id* ids, int64_t n,
                  int64_t row_bytes, void* out, bool aligned = false);

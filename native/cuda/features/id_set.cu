@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Whether the bit was there before. Bits are never taken away: one that is seen is there, whoever
-// is late does the atomic, and of several that set a bit all but one see that it was set.
+// Sets the bit and returns whether it was already set. Bits are never cleared, so a bit that is
+// read as set needs no atomic. If several threads set a bit, all but one see it as already set.
 __device__ bool set_bit(uint32_t* word, uint32_t bit) {
   if (load_relaxed(word) & bit) return true;
   return DeviceAtomic<uint32_t>(*word).fetch_or(bit, ::cuda::memory_order_relaxed) & bit;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
   if (w <= num_words) counts[w] = w < num_words ? ids_in(bits[w]) : 0;
 }
 
-// Words next to one another write next to one another: most hold an id or two.
+// Neighbouring words write to neighbouring places: most words hold one or two ids.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     finish_kernel(const uint32_t* __restrict__ bits, const int32_t* __restrict__ before,
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The lanes of a row read one id and one word, which the cache has: no list of places is kept.
+// The lanes of a row all read one id and one word, which is cached, so no list of places is stored.
 template <class Id, class Unit>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(const Unit* __restrict__ rows, int64_t num_rows, const IdWord* __restrict__ words,
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   shape.copy(rows, place, out, i, static_cast<int>(thread));
 }
 
-// An id that is there twice writes the same one twice.
+// An id that occurs twice writes the same value twice.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     ones_kernel(const IdWord* __restrict__ words, int64_t num_words, const Id* __restrict__ ids,

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
     if (lookup.generations[id] == lookup.generation) slot = lookup.slots[id];
     assert(slot < num_kept && "gnnbench gather: a slot is outside the kept rows");
   }
-  __syncwarp();  // all lanes of a row have read the entry that the first one overwrites
+  __syncwarp();  // all lanes of a row have read the entry that the first lane overwrites
   if (i < n) {
     if (slot >= 0) shape.copy(kept, slot, out, i, static_cast<int>(thread));
     if (first) {

@@ -1,4 +1,4 @@
-// Rows of a batch out of rows that are kept on the device; the others are left to be read.
+// Cached rows of a batch, copied on the device. Keys list the misses for a later read.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace gnnbench::cuda {
 
-// One entry a node: the slot of its row among the kept ones, known where its generation is the
-// present one. Nothing is cleared from batch to batch.
+// One entry per node: the slot of its row in the cache, valid if its generation is the current one.
+// Nothing is cleared between batches.
 struct Lookup {
   int32_t* slots;
   int32_t* generations;
   int32_t generation;
-  bool remember;  // leave each id its place in this batch, under the next generation
+  bool remember;  // record each id's place in this batch under the next generation
 };
 
-// out row i = kept row of ids[i] where it is known, else keys[i] = ids[i], i (page_order.h), and
-// kNowhere of the known ones. hits [1] is raised by their number. remember: the ids are distinct. A
-// slot that is none of the kept rows fails a device assert.
+// out row i = cached row of ids[i] on a hit. Otherwise keys[i] = ids[i], i (page_order.h); kNowhere
+// on a hit. hits [1] is increased by the number of hits. remember: the ids must be distinct. A slot
+// outside the cached rows fails a device assert.
 template <class Id>
 void gather_kept(Launch launch, const void* kept, int64_t num_kept, const Lookup& lookup,
                  const Id* ids, int64_t n, int64_t num_nodes, int64_t row_bytes, uint64_t* keys,

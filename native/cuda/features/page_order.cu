@@ -25,11 +25,10 @@ __global__ void __launch_bounds__(kThreads)
   keys[i] = static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(first + i);
 }
 
-// Warps draw tickets for the rows to read, kDepth times as many at a time as their lanes share, in
-// the order of the keys. Were rows dealt out beforehand, fast warps would run ahead of slow ones,
-// and what is read at a time would lie in many more pages. The next ticket is asked for before the
-// rows are, so that nobody waits for it. read(i, step): a group's rows are i + d * step, for d <
-// kDepth.
+// Warps take tickets for the rows to read in key order, each for kDepth times as many rows as its
+// lanes can read at once. With a static assignment fast warps would run ahead of slow ones, and
+// concurrent reads would span many more pages. The next ticket is requested before the rows, to
+// hide its latency. read(i, step): a group's rows are i + d * step for d < kDepth.
 template <int kDepth, class Unit, class Read>
 __device__ void sweep(int64_t n, const RowShape<Unit>& shape, unsigned long long* next,
                       const Read& read) {
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(kReaders)
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       const uint64_t key = i + d * step < n ? keys[i + d * step] : kNowhere;
-      rows[d] = static_cast<uint32_t>(key >> 32);  // kNone of what is nowhere
+      rows[d] = static_cast<uint32_t>(key >> 32);  // kNone for kNowhere
       places[d] = static_cast<uint32_t>(key);
     }
     if (__shfl_sync(~0u, rows[0], 0) == kNone) return false;  // sorted last
@@ -65,14 +64,14 @@ __global__ void __launch_bounds__(kReaders)
   });
 }
 
-// The same over keys in the order of the ids: the group of an id's first key reads the row, and
-// writes it to the places of all keys that follow with that id; the groups of those pass on.
+// The same over keys in id order. The group of an id's first key reads the row and writes it to the
+// places of all following keys with that id; the groups of those keys skip them.
 template <class Unit, int kDepth>
 __global__ void __launch_bounds__(kReaders)
     once_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
                 RowShape<Unit> shape, unsigned long long* next, int64_t* __restrict__ distinct,
                 Unit* __restrict__ out) {
-  __shared__ int found;  // of this block
+  __shared__ int found;  // per thread block
   if (threadIdx.x == 0) found = 0;
   __syncthreads();
   int count = 0;
@@ -101,7 +100,7 @@ __global__ void __launch_bounds__(kReaders)
   }
 }
 
-// Calls run(std::integral_constant) of how many rows a group reads at once.
+// Calls run(std::integral_constant) with the number of rows that a group reads at once.
 template <class Run>
 void with_depth(const Pages& pages, const Run& run) {
   switch (pages.depth) {
@@ -123,18 +122,18 @@ cudaError_t sort(const PageOrder& order, size_t& bytes, int64_t n, int first, in
                                         last, stream);
 }
 
-// The keys in the order of their bits from `first` on, kNowhere behind the others.
+// Sorts the keys by their bits from `first` on, with kNowhere last.
 const uint64_t* sorted(const Launch& launch, const Pages& pages, const PageOrder& order, int64_t n,
                        int first) {
-  // One bit above the ids', which only kNowhere has set.
+  // Sorts by one bit above the ids' bits; only kNowhere has it set.
   const int last = std::min(32 + log2_floor(pages.num_rows) + 2, 64);
-  first = std::min(first, last - 1);  // tables of a page: who reads stops at the first kNowhere
+  first = std::min(first, last - 1);  // tables of one page: a reader stops at the first kNowhere
   size_t bytes = order.scratch_bytes;
   GNNBENCH_CUDA_CALL(launch, sort(order, bytes, n, first, last, launch.stream));
   return order.sorted;
 }
 
-// The tickets of a sweep, none drawn yet, where the sort has worked.
+// The ticket counter of a sweep, reset, in the memory that the sort used.
 unsigned long long* tickets(const Launch& launch, const PageOrder& order) {
   GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(order.scratch, 0, kTickets, launch.stream));
   return static_cast<unsigned long long*>(order.scratch);
@@ -181,7 +180,7 @@ void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int6
 
 void gather_once(Launch launch, const Pages& pages, const PageOrder& order, int64_t n,
                  int64_t* distinct, void* out) {
-  if (n == 0) return;  // rows without bytes are counted
+  if (n == 0) return;  // rows without bytes are still counted
   const uint64_t* const keys = sorted(launch, pages, order, n, 32);
   unsigned long long* const next = tickets(launch, order);
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {

@@ -1,4 +1,4 @@
-// How lanes share a row: the one copy of rows of all feature kernels.
+// How lanes share a row. All feature kernels copy rows with this code.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,15 +7,15 @@
 
 namespace gnnbench::cuda {
 
-constexpr uint32_t kLineBytes = 128;  // of the GPU's cache, and of one request to the host
+constexpr uint32_t kLineBytes = 128;  // of the GPU's cache and of one request to the host
 
-// A row of `units` of the widest type that divides it; a power of two of lanes shares it, and
+// A row of `units` of the widest type that divides it. A power of two of lanes shares it, and
 // consecutive lanes read consecutive units.
 template <class Unit>
 struct RowShape {
   int32_t units;
   int lanes_log2 = 0;
-  bool shifted;  // rows do not begin at lines: each is read from its first line's beginning on
+  bool shifted;  // rows are not line-aligned: each is read from its first line boundary
 
   explicit RowShape(int64_t row_bytes, bool aligned = true)
       : units(static_cast<int32_t>(row_bytes / static_cast<int64_t>(sizeof(Unit)))),
@@ -31,9 +31,9 @@ struct RowShape {
   }
 
   // PyTorch-Direct's circular shift (Listing 2): lanes begin at the row's first line boundary, so
-  // that a warp asks for whole lines; what lies before it is read last. Of kDepth rows, those that
-  // are -1 left out, units are all asked for before the first is waited for; then
-  // write(nth, at, unit) is called with each.
+  // that a warp requests whole lines; the part before it is read last. Of kDepth rows, those with
+  // -1 are skipped. All units are requested before the first one is awaited; then write(nth, at,
+  // unit) is called for each.
   template <class Row, int kDepth, class Write>
   __device__ void read(const Unit* __restrict__ table, const Row (&rows)[kDepth], int thread,
                        const Write& write) const {
@@ -56,7 +56,7 @@ struct RowShape {
   }
 
  private:
-  // Which unit of a row, from its first on, a lane reads in place of the u-th.
+  // The unit that a lane reads instead of the u-th, with units counted from the row's first.
   __device__ int32_t place(const Unit* __restrict__ from, int32_t u) const {
     if (!shifted) return u;
     const uint32_t off = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) % kLineBytes;

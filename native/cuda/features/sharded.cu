@@ -10,9 +10,9 @@ namespace gnnbench::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPaths = 3;  // own shard, another one, none
+constexpr int kPaths = 3;  // own shard, other shard, no shard
 
-// All groups of lanes go through the rows side by side; each asks for kDepth rows before it waits.
+// All groups of lanes process rows concurrently. Each requests kDepth rows before it waits.
 template <int kDepth, class Id, class Unit>
 __global__ void __launch_bounds__(kThreads)
     sharded_kernel(const Shards shards, const int32_t* __restrict__ places,
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Calls run(std::integral_constant) of how many rows a group of lanes reads at once.
+// Calls run(std::integral_constant) with the number of rows that a group of lanes reads at once.
 template <class Run>
 void with_depth(int depth, const Run& run) {
   switch (depth) {
@@ -88,7 +88,8 @@ void with_depth(int depth, const Run& run) {
   }
 }
 
-// An address whose last bits are those that any shard's or the host's has: what all are aligned to.
+// An address with the low bits of all shards' and the host's addresses: gives their common
+// alignment.
 const void* alignment_of(const Shards& shards, const void* host) {
   uintptr_t bits = reinterpret_cast<uintptr_t>(host);
   for (int s = 0; s < shards.count; ++s) bits |= reinterpret_cast<uintptr_t>(shards.at[s]);
@@ -102,7 +103,7 @@ void gather_sharded(Launch launch, const Shards& shards, const Reading& reading,
                     const int32_t* places, const void* host, const Id* ids, int64_t n,
                     int64_t num_nodes, int64_t row_bytes, uint64_t* keys, int64_t* counts,
                     void* out) {
-  if (n == 0) return;  // rows without bytes are counted
+  if (n == 0) return;  // rows without bytes are still counted
   with_unit(alignment_of(shards, host), out, row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(row_bytes, false);

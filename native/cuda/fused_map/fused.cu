@@ -16,7 +16,7 @@ GNNBENCH_HOPS_OF(DenseMap<int64_t>);
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kUnroll = 4;  // edges a thread has in flight
+constexpr int kUnroll = 4;  // edges in flight per thread
 
 // Calls `use` with the map of a batch.
 template <class Id, class Use>
@@ -52,7 +52,7 @@ struct SeedsJob {
   uint64_t key;
   uint32_t batch;
   const int64_t* place;
-  const int64_t* indptr;  // of the rows to come, or null
+  const int64_t* indptr;  // of rows of the next hop, or null
   const int64_t* faults;  // of earlier launches, or null
   Map map;
   FusedControl* control;
@@ -94,9 +94,9 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
 
 // ---- finish ----
 
-constexpr int kPieces = 8;  // of edges, a launch
+constexpr int kPieces = 8;  // ranges of edges per launch
 
-// Edges of the states [first, last): a hop's, or with the frontier 'new' the batch's.
+// Edges of the states [first, last): of a hop, or with frontier 'new' of the batch.
 struct Piece {
   int32_t* indices;
   uint32_t first;
@@ -111,9 +111,9 @@ struct FinishJob {
   uint32_t hops;
   Id* nodes;
   int64_t max_nodes;
-  Piece pieces[kPieces];  // one for each blockIdx.y
-  Notification sizes;     // null where an earlier launch reported them
-  bool last;              // launch of the batch: dense entries may be reset
+  Piece pieces[kPieces];  // one per blockIdx.y
+  Notification sizes;     // null if an earlier launch reported them
+  bool last;              // last launch of the batch: dense entries may be reset
   FusedReset resets[2];
 };
 
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
         local[u] = e < edges ? piece.indices[e] : 0;
       }
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u) {  // a note's own edge is never where a note points to
+      for (int u = 0; u < kUnroll; ++u) {  // a note never points to its own edge
         if (local[u] < 0) {
           piece.indices[first + u * threads] = job.map.resolve(local[u], piece.indices);
         }
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (!job.last || blockIdx.y != 0) return;
-  for (const FusedReset& reset : job.resets) {  // none of it is of use to this kernel
+  for (const FusedReset& reset : job.resets) {  // this kernel uses none of this memory
     uint4* const zero = static_cast<uint4*>(reset.at);
     for (int64_t i = thread; i < reset.bytes / 16; i += threads) zero[i] = make_uint4(0, 0, 0, 0);
   }
@@ -290,7 +290,7 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
                                                  begin == 0 ? sizes : Notification{},
                                                  begin + here == pieces,
                                                  {batch.resets[0], batch.resets[1]}};
-      int64_t most = 0;  // edges of a piece
+      int64_t most = 0;  // maximum edges of a piece
       for (uint32_t p = 0; p < here; ++p) {
         const uint32_t h = begin + p;
         job.pieces[p] = batch.only_new ? Piece{hops[0].indices, 1, count + 1}

@@ -1,14 +1,14 @@
-// The kernel of a hop, for one kind of map; hop_*.cu make its instances.
+// The kernel of a hop for one kind of map; hop_*.cu instantiate it.
 //
-// A block takes a tile of consecutive rows, a group of lanes each row:
+// A block processes a tile of consecutive rows, with a group of lanes per row:
 //
-//   degrees -> scan -> tell the tile's sum        picks, first neighbours           edges
+//   degrees -> scan -> publish the tile's sum     picks, first neighbours           edges
 //                      warp 0: ----------------> look back over earlier tiles ->
 //
-// so that the tile's offset, a single-pass scan over the tiles (Merrill & Garland, "Single-pass
-// Parallel Prefix Scan with Decoupled Look-back", 2016), is there about when the neighbours are.
-// As in CUB's scan, tiles are blocks in order: a block waits for blocks of smaller index only, and
-// those are started before it.
+// The tile's offset comes from a single-pass scan over the tiles (Merrill & Garland, "Single-pass
+// Parallel Prefix Scan with Decoupled Look-back", 2016), which overlaps the reads of neighbours. As
+// in CUB's scan, tiles are blocks in order: a block waits only for blocks of smaller index, which
+// start earlier.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,9 @@ namespace gnnbench::cuda {
 
 constexpr int kHopThreads = 256;
 constexpr int kMostTileRows = 32;           // warp 0 scans a tile
-constexpr uint32_t kHubDraws = 1024;        // a whole block makes a reservoir's, if more
-constexpr size_t kTileBytes = 24 << 10;     // of shared memory, if a row allows
-constexpr size_t kMostRowBytes = 64 << 10;  // what every GPU from compute capability 8.0 on has
+constexpr uint32_t kHubDraws = 1024;        // larger reservoirs are filled by a whole block
+constexpr size_t kTileBytes = 24 << 10;     // of shared memory, if a row fits
+constexpr size_t kMostRowBytes = 64 << 10;  // available on every GPU of compute capability >= 8.0
 
 template <class Map>
 struct FusedHopJob {
@@ -50,17 +50,17 @@ struct FusedHopJob {
   uint32_t fanout;
   uint32_t hop;
   uint32_t tile_rows;
-  uint32_t row_bytes;  // of shared memory
-  uint32_t width_log;  // of a group
+  uint32_t row_bytes;  // shared memory per row
+  uint32_t width_log;  // log2 of the lanes per group
   bool only_new;
-  bool last;  // hop: no new node becomes a row
+  bool last;  // last hop: no new node becomes a row
 };
 
-// What the launches before this one left.
+// Results of earlier launches.
 struct HopStart {
   uint32_t known;  // nodes
-  uint32_t first;  // known nodes that are no rows of this hop
-  int64_t edges;   // before the hop's first, in the arrays
+  uint32_t first;  // known nodes that are not rows of this hop
+  int64_t edges;   // edges of earlier hops in the arrays
   uint32_t faults;
 };
 
@@ -80,12 +80,12 @@ __device__ inline HopStart hop_start(const FusedControl* control, uint32_t hop, 
 
 // ---- the kernel ----
 
-// A thinned reservoir's cells are few, however long its row.
+// A thinned reservoir has few cells, however long its row.
 __device__ __forceinline__ bool is_hub(Pick pick, uint32_t degree, uint32_t fanout) {
   return pick == Pick::kReservoir && degree - fanout > kHubDraws;
 }
 
-// Fills a row's slots; of a hub's reservoir the whole block makes the offers. `spec.pick` is kPick.
+// Fills a row's slots. The whole block makes the offers of a hub's reservoir. `spec.pick` is kPick.
 template <Pick kPick>
 __device__ inline void pick_slots(const Lanes& g, const CscRow& row, bool picks, uint32_t fanout,
                                   const Draws& draws, const PickSpec& spec, uint32_t* slots) {
@@ -120,17 +120,17 @@ __global__ void __launch_bounds__(kHopThreads)
   const bool without = without_replacement(kPick);
   extern __shared__ __align__(16) char row_memory[];  // [tile_rows][row_bytes]
   __shared__ uint32_t row_offsets[kMostTileRows];     // counts at first
-  __shared__ uint32_t hub_degrees[kMostTileRows];     // 0: no hub
+  __shared__ uint32_t hub_degrees[kMostTileRows];     // 0: not a hub
   __shared__ int64_t hub_vertices[kMostTileRows];
   __shared__ int64_t tile_offset;
-  __shared__ uint32_t most;  // edges of a row of the tile
+  __shared__ uint32_t most;  // maximum edges of a row in the tile
   __shared__ NewIds new_ids;
 
   FusedState& state = job.control->states[job.hop + 1];
   const HopStart start = hop_start(job.control, job.hop, job.only_new);
   const uint32_t rows = start.known - start.first;
   const uint32_t tile_begin = blockIdx.x * job.tile_rows;
-  if (start.faults) return;  // of earlier launches: the same for all blocks
+  if (start.faults) return;  // faults of earlier launches; uniform over all blocks
   if (tile_begin >= rows) {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       job.indptr[start.first] = static_cast<int32_t>(start.edges);
@@ -157,17 +157,17 @@ __global__ void __launch_bounds__(kHopThreads)
   const bool picks = without ? row.degree > job.fanout : count > 0;
   const Draws draws{job.control->key, static_cast<uint64_t>(vertex), job.hop,
                     static_cast<uint32_t>(job.control->batch)};
-  // Rows that are taken whole have no memory where a fanout exceeds every degree.
+  // Rows that are taken whole have no memory if the fanout exceeds every degree.
   char* const memory = row_memory + group * job.row_bytes;
   uint32_t* const slots = reinterpret_cast<uint32_t*>(memory);
   const Visits<Id> visits(memory, kWalks ? job.walk.visits() : 0);
-  if constexpr (kWalks) {  // how many nodes a row gets shows after its walks only
+  if constexpr (kWalks) {  // the number of nodes is known only after the walks
     const Fault fault = walk_lanes(g, job.graph, vertex, row, picks, job.walk, draws, visits);
     if (fault != Fault::kNone) report_fault(&state.faults, fault);
     count = rank_visits(g, picks, job.walk.visits(), job.fanout, visits);
   }
 
-  // Offsets within the tile, its sum.
+  // Offsets within the tile, and the tile's sum.
   bool hub = false;
   if (g.lane == 0 && group < job.tile_rows) {
     row_offsets[group] = count;
@@ -179,12 +179,12 @@ __global__ void __launch_bounds__(kHopThreads)
   }
   if (threadIdx.x == 0) new_ids.requested = 0;
   const bool any_hub = __syncthreads_or(hub);
-  uint64_t sum = 0;  // of the tile, in warp 0
+  uint64_t sum = 0;  // the tile's sum, in warp 0
   uint32_t offset = 0;
   if (threadIdx.x < 32) {
     const uint32_t mine = threadIdx.x < tile_rows ? row_offsets[threadIdx.x] : 0;
     const uint32_t largest = __reduce_max_sync(kAllLanes, mine);
-    // 32-bit sums: a tile of rows that long is beyond any capacity, which the 64-bit sum shows.
+    // 32-bit sums suffice: an overflow exceeds every capacity, which the 64-bit sum detects.
     uint64_t inclusive = mine;
     for (int step = 1; step < 32; step *= 2) {
       const uint64_t left = __shfl_up_sync(kAllLanes, inclusive, step);
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kHopThreads)
       if (any_hub) {
         __syncthreads();
         for (uint32_t r = 0; r < tile_rows; ++r) {
-          if (hub_degrees[r] == 0) continue;  // the same for all threads
+          if (hub_degrees[r] == 0) continue;  // uniform over all threads
           const Draws of_hub{draws.key, static_cast<uint64_t>(hub_vertices[r]), draws.hop,
                              draws.batch};
           offer_row(kPick, Block<kHopThreads>{}, of_hub, hub_degrees[r], job.fanout,
@@ -307,7 +307,7 @@ inline HopShape hop_shape(const PickSpec& pick, int64_t id_bytes, int64_t num_ed
     edges = fanout < visits ? fanout : visits;
     bytes = visits * (id_bytes + 2) + edges * 2;
   } else if (!without_replacement(pick.pick) || (fanout < num_edges && fanout != kAllNeighbors)) {
-    // Else no row is so long that it needs slots.
+    // In the other cases rows are too short to need slots.
     bytes = uint64_t{4} * fanout * (pick.pick == Pick::kFisherYates && fanout > 32 ? 3 : 1);
   }
   bytes = (bytes + 7) / 8 * 8;

@@ -10,13 +10,13 @@ struct NewIds {
   uint32_t base;
 };
 
-// A number of its own, from `counter`, for every `wants` of the block's threads: one atomic a
-// block. All threads of the block call it.
+// Returns a distinct number from `counter` for every thread of the block with `wants`, by one
+// atomic per block. All threads of the block call it.
 template <int kCount>
 __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter, NewIds& shared,
                                    uint32_t (&numbers)[kCount]) {
   const unsigned lane = threadIdx.x % 32;
-  uint32_t requested = 0;  // by the warp
+  uint32_t requested = 0;  // by this warp
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const unsigned wanting = __ballot_sync(kAllLanes, wants[i]);
@@ -28,7 +28,8 @@ __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter
   of_warp = __shfl_sync(kAllLanes, of_warp, 0);
   __syncthreads();
   if (threadIdx.x == 0) {
-    // Exchanged, not read: all threads may do a plain read ahead, concurrently with this write.
+    // An exchange, because the compiler may hoist a plain read out of the branch, where it would
+    // race with this write.
     const uint32_t all = atomicExch(&shared.requested, 0u);
     if (all) shared.base = static_cast<uint32_t>(atomicAdd(counter, static_cast<int32_t>(all)));
   }

@@ -1,11 +1,11 @@
-// Maps from global to local ids that hand out ids while they are filled. No thread waits for
-// another: who meets a node that is claimed and not yet named leaves a note, which the finish
-// kernel resolves. Entries are read and written whole, by relaxed atomics of one size; what a
-// thread writes next to them is read by later launches only, so nothing else needs an order.
+// Maps from global to local ids that assign ids while they are filled. No thread waits for another:
+// a thread that meets a node that is claimed but has no id yet returns a note, which the finish
+// kernel resolves. Entries are read and written whole, by relaxed atomics of one size. Other data
+// that a thread writes is read by later launches only, so no other ordering is needed.
 //
-// enter(id, edge, &at) gives
+// enter(id, edge, &at) returns
 //   >= 0      the local id
-//   kNew      the caller has claimed the node and must name(at, id, local) it
+//   kNew      the caller has claimed the node and must call name(at, id, local)
 //   kTableFull   no slot is left
 //   else      a note, for resolve(note, indices) in a later launch; `indices` hold `edge`
 #pragma once
@@ -16,12 +16,12 @@
 
 namespace gnnbench::cuda {
 
-// Fibonacci hashing; the range by multiply and shift, so that any number of slots will do.
+// Fibonacci hashing. The range is reduced by multiply and shift, so any number of slots works.
 __device__ __forceinline__ uint32_t home_of(uint64_t id, uint32_t slots) {
   return __umulhi(static_cast<uint32_t>((id * 0x9E3779B97F4A7C15ull) >> 32), slots);
 }
 
-// Notes are slots, inverted.
+// Notes are inverted slots.
 struct PackedTable {
   using Id = int32_t;
   uint64_t* entries;
@@ -60,7 +60,7 @@ struct PackedTable {
   }
 };
 
-// The same not cleared, see gnnbench/fused_entry.h.
+// The same without clearing, see gnnbench/fused_entry.h.
 struct VersionedEntries {
   using Id = int32_t;
   uint64_t* entries;
@@ -76,7 +76,7 @@ struct VersionedEntries {
     return layout.enter(*this, slots, home_of(static_cast<uint32_t>(id), slots), id, at);
   }
 
-  // A node that is not recorded has a number that an entry may not hold.
+  // A node that is not recorded has a number that may not fit an entry.
   __device__ void name(uint32_t at, int32_t id, uint32_t local, bool recorded) const {
     if (recorded) store_relaxed(entries + at, layout.named(id, local));
   }
@@ -86,7 +86,7 @@ struct VersionedEntries {
   }
 };
 
-// Keys and ids apart, since no 8-byte word holds both: an id is -1 until it is there.
+// Keys and ids are separate because 8 bytes cannot hold both. An id is -1 until it is written.
 struct WideTable {
   using Id = int64_t;
   unsigned long long* keys;
@@ -123,8 +123,8 @@ struct WideTable {
   __device__ int32_t resolve(int32_t note, const int32_t*) const { return ids[~note]; }
 };
 
-// FastSample's M. A claim is -2 - edge, the claimer's, whose index is the node's local id in the
-// end; a note is that edge, inverted.
+// FastSample's map M. A claim is -2 - edge of the claiming thread; indices[edge] finally holds the
+// node's local id. A note is that edge, inverted.
 template <class VertexId>
 struct DenseMap {
   using Id = VertexId;
@@ -139,7 +139,7 @@ struct DenseMap {
     return held >= 0 ? held : held + 1;
   }
 
-  // An entry whose node is not recorded would never be reset: it is given back at once.
+  // An entry of a node that is not recorded would never be reset, so it is released at once.
   __device__ void name(uint32_t, Id id, uint32_t local, bool recorded) const {
     store_relaxed(ids + id, recorded ? static_cast<int32_t>(local) : -1);
   }

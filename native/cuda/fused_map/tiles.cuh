@@ -6,13 +6,13 @@
 
 namespace gnnbench::cuda {
 
-// A tile's word: what is known of its sum, and the sum. Words alone are passed between blocks, so
-// relaxed accesses will do.
-constexpr uint64_t kTileSum = uint64_t{1} << 62;     // of the tile
-constexpr uint64_t kTilePrefix = uint64_t{2} << 62;  // of all tiles up to it
+// A tile's word: a status and a sum. Blocks exchange only single words, so relaxed accesses
+// suffice.
+constexpr uint64_t kTileSum = uint64_t{1} << 62;     // the tile's sum
+constexpr uint64_t kTilePrefix = uint64_t{2} << 62;  // the sum of all tiles up to it
 constexpr uint64_t kTileValue = kTileSum - 1;
 
-// Called by a warp that has published the tile's sum; returns the sum of all tiles before it.
+// Called by a warp that has published the tile's sum. Returns the sum of all earlier tiles.
 __device__ inline uint64_t look_back(uint64_t* tiles, int64_t tile, uint64_t sum) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   uint64_t before = 0;

@@ -1,7 +1,7 @@
-// GNNLab's id map on the GPU: a hop's neighbours are inserted into the table of the batch, those
-// that were new are ranked by a scan, compacted, and all are mapped. Each pass is a launch of its
-// own, so a pass sees all of the one before it. A new node's place among the new ones is that of
-// the neighbour whose thread inserted it.
+// GNNLab's id map on the GPU: a hop's neighbours are inserted into the table of the batch, new ones
+// are ranked by a scan and compacted, and all are mapped. Each pass is a separate launch, so a pass
+// sees all writes of the previous one. A new node's rank is that of the neighbour whose thread
+// inserted it.
 #include "cuda/common/atomics.cuh"
 #include "cuda/gnnlab/gnnlab.h"
 
@@ -15,7 +15,7 @@ struct Inserted {
   bool fresh;
 };
 
-// Ends: the table has more slots than the batch has nodes, and a current entry never changes.
+// Terminates: the table has more slots than the batch has nodes, and a current entry never changes.
 __device__ __forceinline__ Inserted insert(const VersionedTable& table, int64_t vertex) {
   const uint64_t mine = table.entry(vertex);
   for (uint64_t slot = table.home(vertex);; slot = table.after(slot)) {
@@ -53,7 +53,7 @@ __global__ void insert_kernel(VersionedHop<Id> hop, const int32_t* seeds_faults,
   }
   if (e >= hop.n) return;
   const int64_t id = hop.neighbors[e];
-  // The fault of a broken graph is reported at the next synchronisation; until then nothing is
+  // The fault of an invalid graph is reported at the next synchronisation. Until then nothing is
   // written.
   const bool valid = static_cast<uint64_t>(id) < static_cast<uint64_t>(hop.num_nodes);
   const Inserted r = valid ? insert(hop.table, id) : Inserted{0, false};
@@ -66,7 +66,7 @@ __global__ void compact_kernel(VersionedHop<Id> hop, Id* nodes) {
   const int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (e >= hop.n) return;
   const int32_t rank = hop.ranks[e];
-  if (hop.ranks[e + 1] == rank) return;  // known before
+  if (hop.ranks[e + 1] == rank) return;  // already known
   const int32_t id = hop.known + rank;
   nodes[id] = hop.neighbors[e];
   hop.table.ids[static_cast<uint32_t>(hop.local[e])] = id;

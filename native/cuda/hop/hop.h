@@ -11,9 +11,9 @@
 
 namespace gnnbench::cuda {
 
-// Degree pass: offsets is int64 [n + 2]; offsets[i] = pick_count of dst[i] for i < n,
-// offsets[n] = 0 and offsets[n + 1] = the hop's faults, here kBadSeed and kBadRow. After an
-// exclusive scan over n + 1 items offsets[0..n] are the rows' output offsets.
+// Degree pass. offsets is int64 [n + 2]: offsets[i] = pick_count of dst[i] for i < n, offsets[n] =
+// 0 and offsets[n + 1] = the hop's faults, here kBadSeed and kBadRow. After an exclusive scan over
+// n + 1 items offsets[0..n] are the rows' output offsets.
 template <class Id>
 void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const PickSpec& spec,
                  uint32_t fanout, int64_t* offsets);
@@ -26,19 +26,19 @@ struct HopOut {
   int64_t* positions;  // [offsets[n]] or nullptr
 };
 
-// Items of `slots`, uint32 scratch, that hop_pick needs for `edges` edges: 0 where its slots fit
+// Items of `slots`, uint32 scratch, that hop_pick needs for `edges` edges: 0 if its slots fit
 // shared memory.
 int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges);
 
-// Pick pass over scanned offsets, of all picks but random_walk. Rows must be valid: call it only
-// after no fault was read. Tells kBadNeighbor and kBadTables in offsets[n + 1].
+// Pick pass over scanned offsets, for all picks except random_walk. Rows must be valid: call it
+// only after the faults were read as 0. Reports kBadNeighbor and kBadTables in offsets[n + 1].
 template <class Id>
 void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
               int64_t* offsets, uint32_t* slots, HopOut<Id> out);
 
-// ---- random walks: counts are known once the walks are walked ----
+// ---- random walks: counts are known only after the walks ----
 
-// Neighbours of each row, padded to `width` = pick_count of a row that is not empty.
+// Neighbours of each row, padded to `width` = pick_count of a non-empty row.
 template <class Id>
 struct Walked {
   Id* ids;           // [n, width]
@@ -50,13 +50,13 @@ struct Walked {
 template <class Id>
 int64_t hop_walk_scratch_bytes(const Walk& walk, int64_t n);
 
-// Instead of hop_degrees' scan: over its counts, unscanned, it walks and leaves the number of
-// neighbours kept in offsets[i], to be scanned; does nothing where the degree pass found a fault.
+// Replaces the scan of hop_degrees. Reads its unscanned counts, walks, and writes the number of
+// neighbours kept to offsets[i], to be scanned. Does nothing if the degree pass found a fault.
 template <class Id>
 void hop_walk(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
               int64_t* offsets, Walked<Id> walked);
 
-// Instead of hop_pick, over scanned offsets: takes the padding out. weights float32 [offsets[n]];
+// Replaces hop_pick, over scanned offsets: removes the padding. weights float32 [offsets[n]];
 // out.positions is not written.
 template <class Id>
 void hop_walk_compact(Launch launch, int64_t n, const int64_t* offsets, Walked<Id> walked,

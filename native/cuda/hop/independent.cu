@@ -1,4 +1,4 @@
-// Picks with replacement: kGroup threads share a row, each makes one slot at a time.
+// Picks with replacement: kGroup threads share a row and each fills one slot at a time.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/independent.cuh"
 
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads, 16) independent_kernel(HopJob<Id> jo
   const uint32_t rank = threadIdx.x % kGroup;
   if (rank == 0) write_indptr(job, row, r.out);
   PickSpec spec = job.draws.spec;
-  spec.pick = kPick;  // known to the compiler: one case of the pick is left
+  spec.pick = kPick;  // a compile-time constant, so that one case remains
   CachedDraws draws{job.draws.of(r.vertex)};
   for (uint32_t s = rank; s < r.count; s += kGroup) {
     write_slot(job, r, s, independent_slot(spec, r.row, s, draws));

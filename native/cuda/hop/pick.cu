@@ -1,4 +1,4 @@
-// Pick pass of one hop: the kernel of the kind of pick.
+// Pick pass of one hop: selects the kernel for a pick.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/reservoir.cuh"
 

@@ -1,5 +1,5 @@
-// Reservoirs: a warp takes a row, and the whole block joins for more than kBlockDraws of one. Of a
-// thinned reservoir the cells are few, however long its row.
+// Reservoirs: one warp per row; a row with more than kBlockDraws draws uses the whole block. A
+// thinned reservoir has few cells, however long its row.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/reservoir.cuh"
 
@@ -9,7 +9,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 constexpr uint32_t kBlockDraws = 2048;
-constexpr uint32_t kSharedFanout = 512;  // 8 KiB of slots a block
+constexpr uint32_t kSharedFanout = 512;  // 8 KiB of slots per block
 
 // All threads of the team (a warp or the block) call it for the same row.
 template <Pick kPick, class Team, class Id>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
   if (lane == 0) large[warp] = is_large;
   __syncthreads();
   for (int w = 0; w < kWarps; ++w) {
-    if (!large[w]) continue;  // the same for all threads
+    if (!large[w]) continue;  // uniform over all threads
     const HopRow r = load_row(job, first + w);
     reservoir_row<kPick>(Block<kThreads>{}, job, r, slots_of(w, r));
   }

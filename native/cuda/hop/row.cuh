@@ -1,6 +1,6 @@
-// What the kernels of one hop share: a destination's row, its draws, and how a slot is written.
-// Slot s of a row goes to offsets[row] + s, so that results are equal to the sequential definitions
-// of pick.h slot by slot.
+// Shared by the kernels of one hop: a destination's row, its draws, and the output of a slot. Slot
+// s of a row goes to offsets[row] + s, so that results equal the sequential definitions of pick.h
+// slot by slot.
 #pragma once
 
 #include "cuda/common/atomics.cuh"
@@ -36,8 +36,8 @@ void hop_empty(Launch launch, int32_t* indptr, int32_t base);
 struct HopRow {
   int64_t vertex;
   CscRow row;
-  int64_t out;     // in the outputs
-  uint32_t count;  // of edges
+  int64_t out;     // offset in the outputs
+  uint32_t count;  // number of edges
   bool picks;      // false: every position, in stored order, or none
 };
 

@@ -1,10 +1,10 @@
-// Picks whose draws depend on the ones before: Floyd and Fisher-Yates.
+// Picks whose draws depend on earlier draws: Floyd and Fisher-Yates.
 //
-//   slots of a row   floyd [fanout]   fisher_yates [fanout], then what it moved [2 fanout]
+//   slots of a row   floyd [fanout]   fisher_yates [fanout], then its moves [2 fanout]
 //
 // Small fanouts: a thread runs the sequential definition for its row into shared memory, and the
-// block writes out. Large ones: a warp takes a row, its slots in global memory, and looks through
-// the draws before with all its lanes.
+// block writes the results. Large fanouts: a warp processes a row with slots in global memory, and
+// all its lanes search the earlier draws.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/fisher_yates.cuh"
 #include "cuda/pick/floyd.cuh"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
-constexpr uint32_t kSharedWords = 64;  // of a row at most: 32.5 KiB of slots a block
-constexpr int kWriters = 16;           // threads that write out one row
+constexpr uint32_t kSharedWords = 64;  // maximum per row: 32.5 KiB of slots per block
+constexpr int kWriters = 16;           // threads that write one row
 
 int64_t words_of(Pick pick, uint32_t fanout) {
   return (pick == Pick::kFisherYates ? 3 : 1) * static_cast<int64_t>(fanout);
@@ -56,7 +56,7 @@ template <class Id, Pick kPick>
 __global__ void __launch_bounds__(kThreads) warp_kernel(HopJob<Id> job) {
   const uint32_t fanout = job.draws.fanout, lane = threadIdx.x % 32;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (row >= job.n) return;  // whole warps only
+  if (row >= job.n) return;  // uniform over a warp
   const HopRow r = load_row(job, row);
   if (lane == 0) write_indptr(job, row, r.out);
   if (!r.picks) {

@@ -1,9 +1,10 @@
-// Random walks: a thread walks for its row and keeps the nodes most visited. How many they are is
-// known only then, so rows are padded to one width, counted, scanned and compacted.
+// Random walks: a thread walks for its row and keeps the most visited nodes. Their number is known
+// only then, so rows are padded to one width, counted, scanned and compacted.
 //
 //   tally of a thread   ids [walk.visits()], counts [walk.visits()]
 //
-// in shared memory where a block's fit, else in global memory by a bounded number of threads.
+// in shared memory if a block's tallies fit, else in global memory with a bounded number of
+// threads.
 #include <algorithm>
 
 #include "cuda/hop/row.cuh"
@@ -13,14 +14,14 @@ namespace gnnbench::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kFewThreads = 32;                       // of a block whose tallies are large
-constexpr int64_t kSharedBytes = 48 << 10;            // of a block without asking for more
-constexpr int64_t kScratchBytes = int64_t{64} << 20;  // of all threads' tallies in global memory
+constexpr int kFewThreads = 32;                       // per block with large tallies
+constexpr int64_t kSharedBytes = 48 << 10;            // per block without opt-in
+constexpr int64_t kScratchBytes = int64_t{64} << 20;  // all tallies in global memory
 
 template <class Id>
-constexpr int64_t kTallyBytes = sizeof(Id) + sizeof(uint32_t);  // of one visit
+constexpr int64_t kTallyBytes = sizeof(Id) + sizeof(uint32_t);  // per visit
 
-// Threads of a block whose tallies are in shared memory; 0: they do not fit.
+// Threads per block with tallies in shared memory; 0 if they do not fit.
 template <class Id>
 int shared_threads(int64_t stride) {
   for (const int threads : {kThreads, kFewThreads}) {
@@ -29,7 +30,7 @@ int shared_threads(int64_t stride) {
   return 0;
 }
 
-// Blocks of kThreads whose tallies are in global memory; each goes through several rows.
+// Number of blocks of kThreads with tallies in global memory; each processes several rows.
 template <class Id>
 int64_t scratch_blocks(int64_t stride, int64_t n) {
   const int64_t fit = kScratchBytes / (kThreads * stride * kTallyBytes<Id>);
@@ -39,17 +40,17 @@ int64_t scratch_blocks(int64_t stride, int64_t n) {
 // Odd: no bank conflicts between the threads of a warp at the same visit.
 int64_t stride_of(const Walk& walk) { return walk.visits() | 1; }
 
-// Few threads run where the tallies are in global memory: their registers are no bound.
+// Few threads run if the tallies are in global memory, so their registers do not limit occupancy.
 template <class Id, bool kShared>
 __global__ void __launch_bounds__(kThreads, kShared ? 16 : 1)
     walk_kernel(Csc<Id> graph, Vertices dst, int64_t n, HopDraws draws, int64_t* offsets,
                 Walked<Id> walked, int64_t stride) {
   extern __shared__ int64_t shared_tallies[];
   int64_t* const fault = offsets + n + 1;
-  if (*fault != 0) return;  // of the degree pass, or of a row already walked
+  if (*fault != 0) return;  // of the degree pass, or of an earlier row
   const int64_t threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  // All ids, then all counts: both aligned.
+  // All ids, then all counts, so that both are aligned.
   void* const tallies = kShared ? shared_tallies : walked.scratch;
   const int64_t sharers = kShared ? blockDim.x : threads;
   const int64_t place = (kShared ? threadIdx.x : thread) * stride;
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, kShared ? 16 : 1)
   uint32_t* const counts =
       reinterpret_cast<uint32_t*>(static_cast<Id*>(tallies) + sharers * stride) + place;
   for (int64_t row = thread; row < n; row += threads) {
-    if (offsets[row] == 0) continue;  // without in-neighbours
+    if (offsets[row] == 0) continue;  // no in-neighbours
     const int64_t vertex = dst[row];
     const uint32_t kept = pick_random_walk(graph, vertex, draws.spec.walk, draws.fanout,
                                            CachedDraws{draws.of(vertex)}, ids, counts);

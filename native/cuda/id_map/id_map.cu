@@ -1,7 +1,7 @@
-// Id map in three passes, as DGL's OrderedHashTable: insert every key with its smallest position;
-// rank the first occurrences by a scan and compact them; map the neighbours. A key's local id is
-// its order of first occurrence, whatever the schedule. Each pass is a launch of its own, so a
-// pass sees all of the one before it.
+// Id map in three passes, as in DGL's OrderedHashTable: insert every key with its smallest
+// position; rank the first occurrences by a scan and compact them; map the neighbours. A key's
+// local id is its order of first occurrence and does not depend on the schedule. Each pass is a
+// separate launch, so a pass sees all writes of the previous one.
 #include "cuda/common/atomics.cuh"
 #include "cuda/id_map/id_map.h"
 
@@ -42,7 +42,7 @@ __global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, in
   }
   const uint32_t mask = static_cast<uint32_t>(scratch.capacity - 1);
   uint32_t slot = home_slot(static_cast<int64_t>(id), shift);
-  // Ends: the table has more slots than there are items, and a key, once set, never changes.
+  // Terminates: the table has more slots than items, and a stored key never changes.
   for (;;) {
     const Id held = exchange_if_empty(scratch.keys + slot, id);
     if (held == -1 || held == id) break;
@@ -69,7 +69,7 @@ __global__ void compact_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, I
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= items.size()) return;
   const int32_t rank = scratch.ranks[i];
-  if (scratch.ranks[i + 1] == rank) return;  // seen before
+  if (scratch.ranks[i + 1] == rank) return;  // not the first occurrence
   src_nodes[rank] = item(items, i);
   scratch.values[scratch.slot_of[i]] = rank;
 }

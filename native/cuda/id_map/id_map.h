@@ -9,10 +9,10 @@
 
 namespace gnnbench::cuda {
 
-// Most items one map takes: values start as bytes of 0x7F, which must be above every position.
+// Maximum number of items per map: values start as bytes of 0x7F, which must exceed every position.
 constexpr int64_t kIdMapMaxItems = 0x7F7F7F7F;
 
-// Items are dst (each once) then neighbors; `n` of them, at most kIdMapMaxItems.
+// Items are dst (without repeats), then neighbors: `n` in all, at most kIdMapMaxItems.
 template <class Id>
 struct IdMapItems {
   const Id* dst;
@@ -33,13 +33,13 @@ struct IdMapScratch {
   int64_t capacity;   // id_map_capacity(n)
 };
 
-// A power of two, at least twice the number of items: probing always meets an empty slot.
+// A power of two, at least twice the number of items, so that probing always finds an empty slot.
 int64_t id_map_capacity(int64_t n);
 
-// Pass 1 and the flags of pass 2: after an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
-// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] the
-// faults: kNegativeId, kRepeatedSeed, and those of the hop that drew the neighbours, `hop_faults`
-// on the device, where not null.
+// Pass 1 and the flags of pass 2. After an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
+// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] the faults:
+// kNegativeId, kRepeatedSeed and, unless null, `hop_faults` of the hop that drew the neighbours, on
+// the device.
 template <class Id>
 void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
                    const int64_t* hop_faults);

@@ -7,12 +7,12 @@ namespace gnnbench::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAtOnce = 4;           // rows whose loads a thread has under way
-constexpr int64_t kMostParts = 528;  // four blocks for each multiprocessor of the largest GPUs
+constexpr int kAtOnce = 4;           // rows that a thread loads at once
+constexpr int64_t kMostParts = 528;  // four blocks per multiprocessor of the largest GPUs
 constexpr int64_t kRowsOfPart = 64;  // at least
 
-// A thread's place: `lanes` adjacent threads have a row's packs, the groups of a block
-// consecutive rows; blocks take turns along x, and have other columns along y.
+// A thread's position: `lanes` adjacent threads process a row's packs, the groups of a block
+// consecutive rows. Blocks along x interleave rows; blocks along y have other columns.
 struct Place {
   int lanes_log2;
   int64_t rows, packs;  // of the matrix
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kWidth; ++i) part[i] = sum[i];
 }
 
-constexpr int kColumns = 32;  // of a block that adds up parts, each by kAdders threads
+constexpr int kColumns = 32;  // per block that adds up parts, with kAdders threads each
 constexpr int kAdders = 16;
 
 template <class Real>
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(kColumns* kAdders)
   out[column] = sum;
 }
 
-// Calls run(the constant kWidth, place, grid) for rows of the widest packs that both addresses and
-// `bias`, where there is one, have.
+// Calls run(the constant kWidth, place, grid) with the widest packs that divide both addresses and,
+// if present, `bias`.
 template <class Real, class Run>
 void by_packs(const void* a, const void* b, int64_t rows, int64_t dim, const Run& run) {
   constexpr int kWide = 16 / static_cast<int>(sizeof(Real));

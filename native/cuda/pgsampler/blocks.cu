@@ -1,19 +1,19 @@
-// Blocks out of the results of a persistent sampler. Rows of a hop are wanted in the order of local
-// ids, and those by the hop at which a vertex is first met, which is known only when all is
-// sampled. The bits of the known vertices are then all that is needed: a vertex's local id is its
-// rank among those first met at its hop, behind all met before.
+// Builds blocks from the results of a persistent sampler. Rows of a hop must be in the order of
+// local ids, which are ordered by the hop at which a vertex is first met. That is known only when
+// sampling is complete. The bits of the known vertices then suffice: a vertex's local id is its
+// rank among those first met at its hop, after all those met earlier.
 //
 //   tally   edges of each hop; vertices first met at each, by group
 //   scan    of these, hop after hop:  | groups of hop 0 | groups of hop 1 | .. | all
-//   seat    the seeds keep their own order: which seed has which rank. Sizes, which are posted
-//   count   edges of each row, at its local id; a hop's last entry takes its edges back:
+//   seat    the seeds keep their order: maps ranks to seeds. Posts the sizes
+//   count   edges of each row, at its local id; the last entry of a hop subtracts its edges:
 //
 //             | c0 c1 c2 -sum | c0 c1 .. -sum | ..    an exclusive scan gives
 //             |  0 c0 ..  sum |  0 c0 ..  sum | ..    the offsets of all hops
 //
-//   scan    meanwhile the host makes tensors of the sizes that it has read, into which
+//   scan    meanwhile the host reads the sizes and allocates tensors, into which
 //   name    writes nodes, and
-//   emit    rows to their places, neighbours renamed
+//   emit    writes rows at their places, with relabelled neighbours
 #include <algorithm>
 
 #include "cuda/common/scan.h"
@@ -26,12 +26,12 @@ constexpr int kThreads = 256;
 constexpr uint32_t kAll = 0xFFFFFFFFu;
 constexpr uint32_t kHops = kMaxTaskHops + 1;
 
-// Where a hop's rows begin in indptr.
+// First entry of each hop's rows in indptr.
 struct Starts {
   unsigned long long rows[kHops + 1];
 };
 
-// By the first warp of the block; kHops is the number of its lanes.
+// Called by the first warp of the block; kHops is the number of its lanes.
 template <class Id>
 __device__ void find_starts(const TaskJob<Id>& job, Starts& starts) {
   static_assert(kHops == 32);
@@ -53,7 +53,7 @@ __device__ uint32_t queue_size(const TaskJob<Id>& job) {
   return tasks_enqueued(job.control->state);
 }
 
-// Of a vertex that was met: its rank among those first met at the same hop and before it.
+// The rank of a vertex among those first met at the same hop.
 template <class Id>
 __device__ int32_t rank_of(const TaskJob<Id>& job, const TaskRanks& ranks, int64_t vertex,
                            uint32_t& met) {
@@ -75,8 +75,9 @@ __device__ int32_t local_id(const TaskJob<Id>& job, const TaskRanks& ranks, int6
   return met == 0 ? ranks.seed_of[rank] : rank;
 }
 
-// A grid of fixed size; a thread adds up what it meets of one hop before it tells. The edges of all
-// hops are below 2^31, so 32 bits hold every sum, and shared memory adds those by itself.
+// A grid of fixed size. A thread sums what it meets of one hop before it adds the sum to shared
+// memory. The edges of all hops are below 2^31, so 32-bit sums suffice, for which shared memory has
+// native atomics.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     tally_kernel(const __grid_constant__ TaskJob<Id> job, const TaskRanks ranks) {
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread a word of known vertices; seeds are in their own order.
+// One thread per word of known vertices. Seeds keep their order.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     name_kernel(const __grid_constant__ TaskJob<Id> job, const TaskRanks ranks, Id* nodes) {

@@ -1,6 +1,6 @@
-// A long reservoir row, split: its draws become tasks of their own, so that all workers share them.
-// Not in the paper, where a block draws a row alone whatever its length; TaskJob::split_hubs says
-// whether it is done. The edges are the same.
+// Splits a long reservoir row: its draws become separate tasks, so that all workers share them. In
+// the paper one block draws a row of any length. TaskJob::split_hubs enables the split. The edges
+// are the same.
 #pragma once
 
 #include "cuda/pgsampler/rows.cuh"
@@ -16,7 +16,7 @@ struct HubWorker : RowWorker<Id, Team, kOffers> {
 
   static __device__ uint32_t chunks_of(uint32_t draws) { return (draws - 1) / kChunkDraws + 1; }
 
-  // Begins the split of a held row, whose task is in `slot`. False ends the worker.
+  // Begins the split of a held row whose task is in `slot`. Returns false to end the worker.
   __device__ bool open_split(uint32_t row, uint32_t slot) const {
     const uint32_t fanout = job.fanouts[held.hop[row]];
     const uint32_t chunks = chunks_of(held.degree[row] - fanout);
@@ -25,12 +25,13 @@ struct HubWorker : RowWorker<Id, Team, kOffers> {
     if (tail == kNoSlot) return false;
     if (lane == 0) atomicAdd(&job.control->chunks, chunks);
     __syncwarp();
-    __threadfence();  // the slots and the row are there before the first chunk is published
+    __threadfence();  // orders the slots and the row before the first published chunk
     for (uint32_t c = lane; c < chunks; c += 32) this->publish(tail + c, chunk_word(c, slot));
     return true;
   }
 
-  // One chunk of a split row; the last one to finish writes the row's edges. False ends the worker.
+  // Draws one chunk of a split row. The last one to finish writes the row's edges. Returns false to
+  // end the worker.
   __device__ bool run_chunk(uint64_t word) const {
     __threadfence();  // after the word was read: see open_split
     const uint32_t slot = chunk_slot(word);
@@ -51,7 +52,7 @@ struct HubWorker : RowWorker<Id, Team, kOffers> {
     if (lane == 0) left = atomicSub(&result.count, 1u);
     if (__shfl_sync(kAllLanes, left, 0) != 1) return true;
     __syncwarp();
-    __threadfence();  // the other chunks' offers
+    __threadfence();  // orders the other chunks' offers
     if (lane == 0) result.count = fanout;
     held.vertex[lane] = vertex;
     held.begin[lane] = row.begin;
@@ -60,7 +61,7 @@ struct HubWorker : RowWorker<Id, Team, kOffers> {
     held.count[lane] = lane == 0 ? fanout : 0;
     held.hop[lane] = hop;
     this->sum_up(lane == 0 ? fanout : 0, held.first);
-    if (fanout <= kSharedFanout) {  // to where write_rows() looks for them
+    if (fanout <= kSharedFanout) {  // copies to where write_rows() reads them
       for (uint32_t s = lane; s < fanout; s += 32) shared[s] = load_relaxed(&slots[s]);
       __syncwarp();
     }

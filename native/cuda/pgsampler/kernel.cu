@@ -1,7 +1,7 @@
-// PGSampler's sampling kernel. A worker, a warp or a block, takes tickets of the queue, up to 32 at
-// once, waits for their tasks, draws their rows together, and pushes the tasks that they make.
+// PGSampler's sampling kernel. A worker, a warp or a block, takes up to 32 tickets of the queue at
+// once, waits for their tasks, draws their rows together, and pushes the new tasks.
 //
-// Why nothing is lost and nothing hangs:
+// Why no task is lost and nothing hangs:
 // - A slot is published by the one store of its nonzero word (queue.cuh).
 // - A worker that holds a ticket leaves only when every task enqueued is finished. Children are
 //   counted as enqueued before their parent counts as finished, in one word of memory and by the
@@ -10,7 +10,7 @@
 // - A task's slot lies behind its parent's, and a worker works through its tickets in order. So the
 //   first unfinished task is never waited for by the worker that holds it, and only workers that
 //   run hold tickets: no block needs another one to be resident.
-// - Every wait ends when a fault is up.
+// - Every wait ends when a fault is set.
 #include <algorithm>
 
 #include "cuda/pgsampler/hubs.cuh"
@@ -27,8 +27,8 @@ struct Worker : HubWorker<Id, Team, kOffers> {
   using HubWorker<Id, Team, kOffers>::team;
   using HubWorker<Id, Team, kOffers>::held;
 
-  // Samples the tasks of the first warp's lanes (0: none), of the slots from `slot` on. False ends
-  // the worker.
+  // Samples the tasks of the first warp's lanes (0: none), from the slots starting at `slot`.
+  // Returns false to end the worker.
   __device__ bool sample(uint64_t word, uint32_t slot, bool may_split) const {
     bool drawn = false, room = true;
     if (team.leads()) room = hold(word, slot, may_split, drawn);
@@ -37,8 +37,9 @@ struct Worker : HubWorker<Id, Team, kOffers> {
     return this->write_rows();
   }
 
-  // Reads the rows of the tasks, makes room for them, opens those to be split; `drawn` are those
-  // left whose slots are to be drawn. By a warp. False where there is no more room.
+  // Reads the rows of the tasks, reserves space for them and opens those to be split. `drawn` are
+  // the remaining rows whose slots must be drawn. Called by a warp. Returns false if space runs
+  // out.
   __device__ bool hold(uint64_t word, uint32_t slot, bool may_split, bool& drawn) const {
     const bool mine = word != 0;
     const uint32_t hop = mine ? task_hop(word) : 0, fanout = job.fanouts[hop];
@@ -73,7 +74,7 @@ struct Worker : HubWorker<Id, Team, kOffers> {
       return false;
     }
     const uint32_t out = static_cast<uint32_t>(base + sum - room);
-    __syncwarp();  // the rows held before are done with
+    __syncwarp();  // the previous rows are complete
     held.vertex[lane] = vertex;
     held.begin[lane] = row.begin;
     held.degree[lane] = row.degree;
@@ -94,11 +95,11 @@ struct Worker : HubWorker<Id, Team, kOffers> {
   struct Tickets {
     uint32_t first = 0;
     uint32_t count = 0;
-    uint32_t take = 1;  // next time: Algorithm 1 begins with one task
+    uint32_t take = 1;  // next batch of tickets: Algorithm 1 begins with one task
   };
 
-  // Takes tickets where none is left and waits for the tasks of the first `ready` of them, a word a
-  // lane (others: 0). By a warp. False where all is done.
+  // Takes tickets if none is left and waits for the tasks of the first `ready` tickets, one word
+  // per lane (other lanes: 0). Called by a warp. Returns false when all work is done.
   __device__ bool wait_for_tasks(Tickets& tickets, uint64_t& word, uint32_t& ready) const {
     if (tickets.count == 0) {
       if (lane == 0) tickets.first = atomicAdd(&job.control->head, tickets.take);
@@ -107,14 +108,15 @@ struct Worker : HubWorker<Id, Team, kOffers> {
       tickets.take = job.fetch_size;
     }
     for (uint32_t polls = 0;; ++polls) {
-      // The end is looked for less often than the task: all look at the same word for it.
+      // Checks for the end less often than for the task, because all workers read the same word for
+      // it.
       const bool looks = lane == 0 && polls % 4 == 0;
       bool stop = looks && this->faulty();
       word = 0;
       if (lane < tickets.count && tickets.first + lane < job.queue_capacity) {
         word = load_relaxed(job.queue + tickets.first + lane);
       }
-      // Those that are there, in order: one of the later may wait for one of the earlier.
+      // Ready tasks, in order: a later one may wait for an earlier one.
       const uint32_t missing = ~__ballot_sync(kAllLanes, word != 0);
       ready = missing == 0 ? 32 : __ffs(missing) - 1;
       if (looks && word == 0) stop |= all_finished(load_relaxed(&job.control->state));
@@ -124,12 +126,12 @@ struct Worker : HubWorker<Id, Team, kOffers> {
     }
   }
 
-  // Takes tickets until all is done, or with `once` one ticket.
+  // Takes tickets until all work is done, or with `once` one ticket.
   __device__ void run(bool once) const {
     Tickets tickets;
     for (;;) {
       uint64_t word = 0;
-      uint32_t ready = 0;  // of a block 0 but in its first warp, as are the words
+      uint32_t ready = 0;  // in a block 0 except in its first warp, as are the words
       const bool stop = team.leads() && !wait_for_tasks(tickets, word, ready);
       if (team.any(stop)) return;
       const bool plain = lane < ready && !is_chunk(word);
@@ -137,7 +139,7 @@ struct Worker : HubWorker<Id, Team, kOffers> {
       if constexpr (Team::kSplits) {
         const bool chunk = lane < ready && is_chunk(word);
         for (uint32_t left = __ballot_sync(kAllLanes, chunk); left != 0; left &= left - 1) {
-          __syncwarp();  // the rows held before are done with
+          __syncwarp();  // the previous rows are complete
           if (!this->run_chunk(__shfl_sync(kAllLanes, word, __ffs(left) - 1))) return;
         }
       }
@@ -149,7 +151,8 @@ struct Worker : HubWorker<Id, Team, kOffers> {
   }
 
   // Algorithm 1 as printed; a block is one warp. The tail moves before the slot is written, a slot
-  // is read whether or not it was, and a block leaves with indices that nobody else will take.
+  // is read whether it was written or not, and a block that leaves drops indices that no other
+  // takes.
   __device__ void run_as_printed() const {
     uint32_t index = blockIdx.x, take = 1;
     unsigned long long state = 0;
@@ -178,7 +181,7 @@ constexpr int warps_of(TaskSchedule schedule) {
   return schedule == TaskSchedule::kPersistent ? kWarps : 1;
 }
 
-// Blocks that are to fit a multiprocessor: 40 warps at 48 registers, or all the blocks it can hold.
+// Minimum resident blocks per multiprocessor: 40 warps at 48 registers, or as many as fit.
 constexpr int blocks_of(TaskSchedule schedule) {
   return schedule == TaskSchedule::kPersistent ? 40 / kWarps : 32;
 }
@@ -227,10 +230,10 @@ void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
     GNNBENCH_CUDA_CALL(launch, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
                                                                              warps * 32, bytes));
     blocks = std::min(static_cast<int64_t>(processors) * resident,
-                      blocks_for(job.queue_capacity, workers));  // no more workers than tasks
+                      blocks_for(job.queue_capacity, workers));  // at most one worker per task
   }
   if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
-    // Each block owns the index of its number; the next one to take is behind them.
+    // Each block owns the index equal to its number; the next index to take follows them.
     const uint32_t head = static_cast<uint32_t>(blocks);
     GNNBENCH_CUDA_CALL(launch, cudaMemcpyAsync(&job.control->head, &head, sizeof(head),
                                                cudaMemcpyHostToDevice, launch.stream));
@@ -250,7 +253,7 @@ void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule,
     if (fanout <= kSharedFanout && fanout > stride) stride = fanout;
   }
   if (job.spec.pick == Pick::kFisherYates) stride *= 3;
-  stride |= 1;  // lanes that draw side by side meet no bank conflicts
+  stride |= 1;  // avoids bank conflicts between lanes
   using enum TaskSchedule;
   if (worker == TaskWorker::kBlock) {
     return launch_tasks<Id, kPersistent, TaskWorker::kBlock>(launch, job, stride);

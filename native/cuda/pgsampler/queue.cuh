@@ -1,6 +1,6 @@
-// A warp at the queue: what it pushes, and what is known already.
+// Queue operations of a warp: pushing tasks and testing for known vertices.
 //
-// A slot is published by the one store of its nonzero word, so a reader never sees half a task.
+// A single store of a nonzero word publishes a slot, so a reader never sees a partial task.
 #pragma once
 
 #include "cuda/common/atomics.cuh"
@@ -20,8 +20,8 @@ struct QueueWarp {
 
   __device__ bool faulty() const { return load_relaxed(&job.control->faults) != 0; }
 
-  // Lane 0 counts `n` more tasks as enqueued; all lanes get the first slot, or kNoSlot where the
-  // queue is full.
+  // Lane 0 counts `n` more tasks as enqueued. All lanes get the first slot, or kNoSlot if the queue
+  // is full.
   __device__ uint32_t reserve_tasks(uint32_t n) const {
     unsigned long long state = 0;
     if (lane == 0) state = atomicAdd(&job.control->state, n * kOneEnqueued);
@@ -35,8 +35,8 @@ struct QueueWarp {
     store_relaxed(job.queue + slot, static_cast<unsigned long long>(word));
   }
 
-  // Vertices that became sources of `hop`, one a lane (or none): new tasks go into the queue.
-  // Algorithm 2: look first, then an atomic or. False where there is no more room.
+  // Marks vertices as sources of `hop`, one per lane (or none), and enqueues new tasks. Algorithm
+  // 2: read first, then an atomic or. Returns false if the queue is full.
   __device__ bool meet(bool any, int64_t vertex, uint32_t hop) const {
     bool fresh = false;
     if (any) {
@@ -44,7 +44,7 @@ struct QueueWarp {
       uint32_t& word = job.known[job.layout.word(vertex)];
       const uint32_t shift = job.layout.shift(vertex), bit = 1u << (hop + 1);
       uint32_t bits = job.layout.bits(load_relaxed(&word), shift);
-      // A source of the last hop has no task: whether the vertex was met at all is what counts.
+      // A source of the last hop has no task, so only whether the vertex was met before matters.
       if (last ? bits == 0 : (bits & bit) == 0) {
         bits = job.layout.bits(atomicOr(&word, bit << shift), shift);
         fresh = !last && (bits & bit) == 0;

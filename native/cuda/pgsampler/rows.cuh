@@ -1,5 +1,5 @@
-// The rows that a worker draws together, one of each task that it has: their draws, then their
-// edges. A worker is a warp, or a block whose first warp holds the rows that all of it draws.
+// The rows that a worker draws together, one per held task: first their draws, then their edges. A
+// worker is a warp, or a block whose first warp holds the rows that the whole block draws.
 #pragma once
 
 #include "cuda/pgsampler/queue.cuh"
@@ -10,9 +10,9 @@
 
 namespace gnnbench::cuda {
 
-constexpr uint32_t kSharedFanout = 64;  // rows of larger fanouts keep their slots in `neighbors`
+constexpr uint32_t kSharedFanout = 64;  // with larger fanouts rows keep their slots in `neighbors`
 
-// Identity of a worker. any() and all() return the same value to all threads, and are barriers.
+// Identity of a worker. any() and all() return the same value to all threads and are barriers.
 struct OneWarp {
   static constexpr bool kSplits = true;  // may share a long row with other workers
   uint32_t lane;
@@ -41,12 +41,12 @@ struct Held {
   uint32_t degree[32];
   uint32_t out[32];    // of its result in job.neighbors
   uint32_t count[32];  // edges to write now
-  uint32_t first[33];  // pairs before it: its edges and, unless the hop is the last, itself
-  uint32_t units[33];  // of offers before its own, of a reservoir
+  uint32_t first[33];  // pairs before it: its edges and, before the last hop, itself
+  uint32_t units[33];  // offer units before its own, for a reservoir
   uint32_t hop[32];
 };
 
-// A row's drawn positions: in shared memory, or where its neighbours will be, one per id.
+// A row's drawn positions: in shared memory, or at its neighbours' final place, one per id.
 struct RowSlots {
   uint32_t* at;
   uint32_t step;
@@ -55,14 +55,14 @@ struct RowSlots {
   __device__ RowSlots after(uint32_t n) const { return {at + static_cast<size_t>(n) * step, step}; }
 };
 
-// Slots where the neighbours of the result at `out` will be.
+// Slots at the final place of the neighbours of the result at `out`.
 template <class Id>
 __device__ __forceinline__ RowSlots slots_in_place(const TaskJob<Id>& job, uint32_t out) {
   return {reinterpret_cast<uint32_t*>(job.neighbors + out), sizeof(Id) / 4};
 }
 
-// kOffers is a reservoir: of kReservoirThinned, whose cells take registers, the workers draw
-// nothing else.
+// kOffers is a reservoir. With kReservoirThinned, whose cells use many registers, the workers draw
+// no other pick.
 template <class Id, class Team, Pick kOffers>
 struct RowWorker : QueueWarp<Id> {
   using QueueWarp<Id>::job;
@@ -86,7 +86,7 @@ struct RowWorker : QueueWarp<Id> {
     return Draws{job.key, static_cast<uint64_t>(held.vertex[row]), held.hop[row], job.batch};
   }
 
-  // Reservoirs of all held rows together, so that short rows share the lanes.
+  // Draws the reservoirs of all held rows together, so that short rows share the lanes.
   __device__ void draw_reservoirs(bool drawn) const {
     if (team.leads()) {
       const uint32_t fanout = job.fanouts[held.hop[lane]];
@@ -108,8 +108,8 @@ struct RowWorker : QueueWarp<Id> {
     }
   }
 
-  // A row whose draws depend on one another, of a large fanout: by all lanes. A row of fisher_yates
-  // has room for 3 fanout slots.
+  // Draws a row with dependent draws and a large fanout by all lanes. A row of fisher_yates has 3
+  // fanout slots.
   __device__ void draw_together(uint32_t row) const {
     const uint32_t fanout = job.fanouts[held.hop[row]], degree = held.degree[row];
     const RowSlots slots = slots_of(row, fanout);
@@ -121,14 +121,14 @@ struct RowWorker : QueueWarp<Id> {
     }
   }
 
-  // Fills the slots of the held rows whose draws depend on one another; `drawn` is the first
-  // warp's, a row a lane.
+  // Fills the slots of held rows with dependent draws. `drawn` is set per row in the lanes of the
+  // first warp.
   __device__ void draw_rows(bool drawn) const {
     if (!without_replacement(pick())) return;
     if (takes_offers(pick())) {
       draw_reservoirs(drawn);
     } else if (team.leads()) {
-      // Where the fanout is small a lane draws its own row.
+      // For a small fanout each lane draws its own row.
       const uint32_t fanout = job.fanouts[held.hop[lane]];
       const bool alone = drawn && fanout <= kSharedFanout;
       if (alone) {
@@ -146,7 +146,7 @@ struct RowWorker : QueueWarp<Id> {
     team.sync();
   }
 
-  // Position in its row that edge `s` of a held row takes.
+  // The position in its row of edge `s` of a held row.
   __device__ uint32_t position_of(uint32_t row, uint32_t s) const {
     const uint32_t degree = held.degree[row], fanout = job.fanouts[held.hop[row]];
     if (takes_all(pick(), degree, fanout)) return s;
@@ -155,13 +155,13 @@ struct RowWorker : QueueWarp<Id> {
     return independent_slot(job.spec, CscRow{held.begin[row], degree}, s, draws);
   }
 
-  // The row of pair (or unit) `p`, at or behind `row`: the one whose items hold it.
+  // The row that contains pair (or unit) `p`, at or behind `row`.
   static __device__ uint32_t row_of(uint32_t p, const uint32_t (&first)[33], uint32_t row) {
     while (first[row + 1] <= p) ++row;
     return row;
   }
 
-  // Writes the edges of the held rows and pushes their tasks. False ends the worker.
+  // Writes the edges of the held rows and pushes their tasks. Returns false to end the worker.
   __device__ bool write_rows() const {
     const uint32_t pairs = held.first[32];
     bool room = true;
@@ -175,7 +175,7 @@ struct RowWorker : QueueWarp<Id> {
         const uint32_t s = p - held.first[row];
         hop = held.hop[row];
         if (s == held.count[row]) {
-          vertex = held.vertex[row];  // a finished task's vertex goes on to the next hop
+          vertex = held.vertex[row];  // a finished task's vertex continues at the next hop
         } else {
           const uint32_t position = position_of(row, s);
           const int64_t at = held.begin[row] + position;
@@ -197,7 +197,7 @@ struct RowWorker : QueueWarp<Id> {
     return team.all(room);
   }
 
-  // Sums of the lanes' numbers, each without its own; the total last.
+  // Exclusive sums of the lanes' numbers, with the total last.
   __device__ void sum_up(uint32_t own, uint32_t (&sums)[33]) const {
     uint32_t sum = own;
 #pragma unroll

@@ -1,12 +1,12 @@
-// The Fisher-Yates pick by lanes; see gnnbench/pick.h for the law. Move s is of entry where[s],
-// into which what[s] goes; the latest move of an entry is the one that holds.
+// The Fisher-Yates pick by lanes; gnnbench/pick.h defines it. Move s writes what[s] to entry
+// where[s]. The latest move of an entry counts.
 #pragma once
 
 #include "cuda/pick/team.cuh"
 
 namespace gnnbench::cuda {
 
-// fanout <= width: lane s learns in step t which entry slot t moved, and what into it.
+// fanout <= width: in step t lane s receives the entry that slot t moved, and its new value.
 template <class Slots>
 __device__ __forceinline__ void fisher_yates_lanes(const Lanes& g, bool picks, uint32_t degree,
                                                    uint32_t fanout, const Draws& draws,
@@ -26,8 +26,8 @@ __device__ __forceinline__ void fisher_yates_lanes(const Lanes& g, bool picks, u
   if (picks && g.lane < fanout) slots[g.lane] = taken;
 }
 
-// Any fanout, by a warp whose lanes look for the latest move together; `where` and `what` have room
-// for fanout each.
+// Any fanout, by a warp whose lanes search for the latest move together. `where` and `what` have
+// fanout entries each.
 template <class Slots>
 __device__ __forceinline__ void fisher_yates_warp(uint32_t lane, uint32_t degree, uint32_t fanout,
                                                   const Draws& draws, Slots slots, Slots where,

@@ -1,11 +1,11 @@
-// Floyd's pick by lanes; see gnnbench/pick.h for the law.
+// Floyd's pick by lanes; gnnbench/pick.h defines it.
 #pragma once
 
 #include "cuda/pick/team.cuh"
 
 namespace gnnbench::cuda {
 
-// fanout <= width: lane s holds draw s, and learns in step t what slot t became.
+// fanout <= width: lane s holds draw s and receives in step t the final value of slot t.
 template <class Slots>
 __device__ __forceinline__ void floyd_lanes(const Lanes& g, bool picks, uint32_t degree,
                                             uint32_t fanout, const Draws& draws, Slots slots) {
@@ -19,7 +19,7 @@ __device__ __forceinline__ void floyd_lanes(const Lanes& g, bool picks, uint32_t
   if (picks && g.lane < fanout) slots[g.lane] = value;
 }
 
-// Any fanout, by a warp whose lanes look for a repeated value together.
+// Any fanout, by a warp whose lanes search for a repeated value together.
 template <class Slots>
 __device__ __forceinline__ void floyd_warp(uint32_t lane, uint32_t degree, uint32_t fanout,
                                            const Draws& draws, Slots slots) {

@@ -1,4 +1,4 @@
-// Picks with replacement: no draw depends on another, so a thread makes a slot alone.
+// Picks with replacement: draws are independent, so one thread fills one slot.
 #pragma once
 
 #include "cuda/pick/team.cuh"
@@ -6,8 +6,7 @@
 
 namespace gnnbench::cuda {
 
-// Position that slot `s` of a row takes: what gnnbench/pick.h makes of the draws that are the
-// slot's.
+// Position that slot `s` of a row takes, by gnnbench/pick.h from the slot's draws.
 template <class DrawFn>
 __device__ __forceinline__ uint32_t independent_slot(const PickSpec& spec, const CscRow& row,
                                                      uint32_t s, DrawFn& draws) {

@@ -1,8 +1,8 @@
-// The reservoir picks by any team, as DGL's kernel: a slot keeps the largest position that drew it
-// (atomicMax), which is the last writer of the sequential loop of gnnbench/pick.h.
+// The reservoir picks by any team, as in DGL's kernel: a slot keeps the largest position offered to
+// it (atomicMax), which is the last writer of the sequential loop of gnnbench/pick.h.
 //
-// A row's offers come in units that lanes take in any order: Philox blocks of four draws and, of a
-// thinned reservoir, its cells (gnnbench/thinning.h) behind those.
+// A row's offers come in units that lanes process in any order: Philox blocks of four draws, then,
+// for a thinned reservoir, its cells (gnnbench/thinning.h).
 #pragma once
 
 #include "cuda/pick/team.cuh"
@@ -10,13 +10,13 @@
 
 namespace gnnbench::cuda {
 
-// Before the first offer, which must see it: the team (or the device) is to be synchronised.
+// Call it before the first offer and synchronise the team (or the device) between the two.
 template <class Team, class Slots>
 __device__ __forceinline__ void fill_slots(const Team& team, uint32_t fanout, Slots slots) {
   for (uint32_t s = team.rank(); s < fanout; s += team.size()) slots[s] = s;
 }
 
-// The draws of Philox block `block` below `end`. Draw d is for position fanout + d.
+// Offers the draws of Philox block `block` below `end`. Draw d is for position fanout + d.
 template <class Slots>
 __device__ __forceinline__ void offer_block(const Draws& draws, uint32_t block, uint32_t end,
                                             uint32_t fanout, Slots slots) {
@@ -31,17 +31,17 @@ __device__ __forceinline__ void offer_block(const Draws& draws, uint32_t block, 
   }
 }
 
-// Whether a pick's slots are filled by fill_slots and offers.
+// Whether fill_slots and offers fill a pick's slots.
 __host__ __device__ constexpr bool takes_offers(Pick pick) {
   return pick == Pick::kReservoir || pick == Pick::kReservoirThinned;
 }
 
-// Positions of a row that are not in cells.
+// Number of positions of a row that are not in cells.
 __device__ __forceinline__ uint32_t drawn_singly(Pick pick, uint32_t degree, uint32_t fanout) {
   return pick == Pick::kReservoirThinned ? min(degree, thinned_from(fanout)) : degree;
 }
 
-// Of a row that is not taken whole.
+// Number of offer units of a row that is not taken whole.
 __device__ __forceinline__ uint32_t offer_units(Pick pick, uint32_t degree, uint32_t fanout) {
   const uint32_t cells = pick == Pick::kReservoirThinned ? thinned_cells(degree, fanout) : 0;
   return (drawn_singly(pick, degree, fanout) - fanout + 3) / 4 + cells;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void offer_unit(Pick pick, const Draws& draws, uint32
   }
 }
 
-// All offers of a row.
+// Makes all offers of a row.
 template <class Team, class Slots>
 __device__ __forceinline__ void offer_row(Pick pick, const Team& team, const Draws& draws,
                                           uint32_t degree, uint32_t fanout, Slots slots) {
@@ -70,7 +70,7 @@ __device__ __forceinline__ void offer_row(Pick pick, const Team& team, const Dra
   }
 }
 
-// The draws from `first`, a multiple of four, to `end`, of a reservoir.
+// Offers the draws from `first`, a multiple of four, to `end` of a reservoir.
 template <class Team, class Slots>
 __device__ __forceinline__ void offer_draws(const Team& team, const Draws& draws, uint32_t first,
                                             uint32_t end, uint32_t fanout, Slots slots) {

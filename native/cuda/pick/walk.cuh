@@ -1,4 +1,4 @@
-// Random walks by a group of lanes, a lane a walk; see gnnbench/pick.h for the law.
+// Random walks by a group of lanes, one walk per lane; gnnbench/pick.h defines them.
 #pragma once
 
 #include "cuda/pick/team.cuh"
@@ -23,7 +23,7 @@ struct Visits {
         order(counts + visits) {}
 };
 
-// `home` is the row of `vertex`. Faulty steps stay where they are, for the rest of the walk to be
+// `home` is the row of `vertex`. An invalid step stays in place, so that the rest of the walk is
 // defined.
 template <class Id>
 __device__ inline Fault walk_lanes(const Lanes& g, const Csc<Id>& graph, int64_t vertex,
@@ -50,8 +50,8 @@ __device__ inline Fault walk_lanes(const Lanes& g, const Csc<Id>& graph, int64_t
   return fault;
 }
 
-// Ranks the visited nodes by visits, then by id: order[k] is the first visit of the k-th. Returns
-// min(fanout, nodes visited), to all lanes of the group.
+// Ranks the visited nodes by visits, then by id: order[k] is the first visit of the k-th node.
+// Returns min(fanout, nodes visited) to all lanes of the group.
 template <class Id>
 __device__ inline uint32_t rank_visits(const Lanes& g, bool picks, uint32_t num_visits,
                                        uint32_t fanout, const Visits<Id>& visits) {

@@ -1,4 +1,4 @@
-// R-MAT edges on the GPU: a thread an edge.
+// R-MAT edges on the GPU: one thread per edge.
 #include "cuda/rmat/rmat.h"
 
 namespace gnnbench::cuda {

@@ -1,10 +1,10 @@
 // Twin graphs on the GPU, second part: a warp draws a row.
 //
 // The row's edges at a level are the first `wanted` distinct values of a sequence (draws by weight,
-// then positions from a drawn start). As many further values are looked at together as are still
-// missing: none of them can be one too many, so that the set is the CPU's whatever the order of the
-// lanes. Sets are hash tables of twice the row in global memory. The order inside a row is decided
-// afterwards, by one sort of (destination, source) keys: no two are equal.
+// then positions from a drawn start). As many further values are tested at once as are still
+// missing. So none can exceed the number wanted, and the set equals the CPU's for any order of the
+// lanes. Sets are hash tables of twice the row in global memory. One sort of (destination, source)
+// keys, all distinct, then determines the order inside a row.
 #include "cuda/twin/rows.cuh"
 #include "cuda/twin/twin.h"
 
@@ -16,7 +16,7 @@ constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr uint32_t kEmpty = 0xFFFFFFFFu;
 
-// True where the value is new.
+// Inserts the value. Returns whether it is new.
 __device__ bool insert(uint32_t* set, uint32_t capacity, uint32_t value) {
   uint32_t slot = bounded(value * 0x9E3779B1u, capacity);
   for (;;) {
@@ -43,7 +43,7 @@ __device__ uint32_t find(const uint64_t* prefix, uint32_t low, uint32_t high, ui
 __global__ void __launch_bounds__(kThreads)
     draw_kernel(TwinRows rows, const int64_t* start, uint32_t* slots, int id_bits, uint64_t* keys) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
-  if (row >= rows.n) return;  // whole warps
+  if (row >= rows.n) return;  // uniform over a warp
   const unsigned lane = threadIdx.x % kWarp;
   const RowBounds bounds(rows, row);
   const auto position = static_cast<uint32_t>(row);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread an edge, and a thread an offset: the first key of a destination.
+// One thread per edge and one per offset: finds the first key of a destination.
 template <class Id>
 __global__ void csc_kernel(const uint64_t* keys, int64_t num_edges, int64_t n, int id_bits,
                            int64_t* indptr, Id* indices) {

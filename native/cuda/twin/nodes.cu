@@ -1,4 +1,4 @@
-// Labels, splits and features of a twin: a thread a node, or a thread a Philox block of a row.
+// Labels, splits and features of a twin: one thread per node, or per Philox block of a row.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/twin/find.cuh"
@@ -47,7 +47,7 @@ __global__ void fill_kernel(const int64_t* places, int64_t n, int64_t* out) {
   if (id < n && places[id + 1] > places[id]) out[places[id]] = id;
 }
 
-// A thread a Philox block: 16 columns, whose signs are bits of one word of the class's stream.
+// One thread per Philox block: 16 columns, whose signs are bits of one word of the class's stream.
 __global__ void features_kernel(TwinNodes nodes, twin::Bijection ids, uint32_t classes,
                                 int32_t signal, int64_t first, int64_t rows, int64_t dim,
                                 int64_t blocks, float* out) {

@@ -1,5 +1,5 @@
-// Twin graphs on the GPU, first part: weights of the positions, and how many edges every row draws
-// at every level. A thread a position; the passes are those of the CPU, whose sums are exact.
+// Twin graphs on the GPU, first part: weights of the positions, and how many edges each row draws
+// at each level. One thread per position. The passes equal those of the CPU, whose sums are exact.
 #include "cuda/twin/find.cuh"
 #include "cuda/twin/rows.cuh"
 #include "cuda/twin/twin.h"

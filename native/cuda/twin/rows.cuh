@@ -6,7 +6,7 @@
 
 namespace gnnbench::cuda {
 
-// The row itself, its community, its region, everything.
+// The row itself, its community, its region, all positions.
 struct RowBounds {
   uint32_t at[twin::kLevels + 1][2];
 
