@@ -75,7 +75,7 @@ def run_epochs(system, epochs=3, but=()):
     results = []
     for epoch in range(epochs):
         if system.recipe.features.foresees:
-            system.foresee(epoch)
+            system.foresee((epoch,))
         timed(system, epoch)
         losses = torch.stack(system.trainer.losses).tolist()
         report = system.audit(epoch)

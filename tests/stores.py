@@ -18,7 +18,7 @@ from gnnbench.pipelines.order import AsDrawn
 from gnnbench.pipelines.schedule import Stages
 
 NODES, BATCHES, RATIO, MAX_IN_FLIGHT = 97, 50, 0.3, 3
-POLICIES = ("degree", "random", "presc#1", "optimal", "sieve")
+POLICIES = ("degree", "random", "presc#1", "optimal", "optimal#2", "sieve")
 WIDTHS, DTYPES = (1, 3, 5, 100, 129), (torch.float32, torch.float16, torch.bfloat16)
 ORDERS = (AsDrawn(), Greedy(window=3))
 CACHES = {f"cache {policy}": Cache(policy=policy, ratio=RATIO) for policy in POLICIES}
@@ -160,9 +160,9 @@ def stress(spec, dtype, width, device="cpu", path="host"):
     job.counts.clear()
     requested = 0
     for epoch in range(4):
-        store.foresee(requested_ids, epoch)
-        if model.cache is not None and model.cache.policy == "optimal":
-            model.fill(below, (epoch,))
+        if (length := spec.foresees) and epoch % length == 0:
+            store.foresee(requested_ids, range(epoch, epoch + length))
+            model.fill(below, range(epoch, epoch + length))
         store.forget()
         model.begin()
         valid = deque(maxlen=MAX_IN_FLIGHT)

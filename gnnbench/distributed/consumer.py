@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from gnnbench.core.minibatch import MiniBatch
 from gnnbench.distributed.process_exit import death_error
 from gnnbench.distributed.producer_messages import (
     BuildProducer,
-    ForeseeEpoch,
+    ForeseeEpochs,
     GoneError,
     ProduceEpoch,
     RequestDone,
@@ -91,10 +92,10 @@ class Consumer(Schedule):
                 raise
             self._is_built = True
 
-    def foresee(self, epoch: int) -> None:
-        """Prepare the producer's store, too, for the epoch that runs next."""
+    def foresee(self, epochs: Sequence[int]) -> None:
+        """Prepare the producer's store, too, for the epochs that run next."""
         self._stop()
-        self._request(ForeseeEpoch(epoch))
+        self._request(ForeseeEpochs(tuple(epochs)))
         self._receive()
 
     def epoch(

@@ -26,7 +26,7 @@ from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, MiniBatch
 from gnnbench.distributed.producer_messages import (
     BuildProducer,
-    ForeseeEpoch,
+    ForeseeEpochs,
     GoneError,
     ProduceEpoch,
     RequestDone,
@@ -101,9 +101,9 @@ class Producer:
         self._counts.clear()
         send(self._connection, RequestDone(counts, spans, self._peak_bytes()))
 
-    def foresee(self, message: ForeseeEpoch) -> None:
-        """Prepare the store, an oracle, for an epoch."""
-        self._store.foresee(self._stages.footprint, message.number)
+    def foresee(self, message: ForeseeEpochs) -> None:
+        """Prepare the store, an oracle, for the epochs that run next."""
+        self._store.foresee(self._stages.footprint, message.numbers)
         self._counts.clear()
         send(self._connection, RequestDone([], [], self._peak_bytes()))
 
@@ -183,7 +183,7 @@ def serve(connection: Connection[object, object]) -> None:
             assert producer is not None
             if isinstance(message, ProduceEpoch):
                 producer.epoch(message)
-            elif isinstance(message, ForeseeEpoch):
+            elif isinstance(message, ForeseeEpochs):
                 producer.foresee(message)
             else:
                 with suppress(_StoppedError):  # the epoch ended before the message arrived

@@ -41,10 +41,10 @@ class ProduceEpoch:
 
 
 @dataclass(frozen=True)
-class ForeseeEpoch:
-    """Prepare the store, an oracle, for an epoch."""
+class ForeseeEpochs:
+    """Prepare the store, an oracle, for the epochs that run next."""
 
-    number: int
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,8 @@ class FeatureStore(ABC):
         """
         return {}
 
-    def foresee(self, footprint: Footprint, epoch: int) -> None:  # noqa: B027
-        """Prepare for ``epoch``, which runs next; called only if the spec ``foresees``."""
+    def foresee(self, footprint: Footprint, epochs: Sequence[int]) -> None:  # noqa: B027
+        """Prepare for ``epochs``, which run next; called only if the spec ``foresees``."""
 
     def curves(self, footprint: Footprint, epoch: int) -> list[CachePoint]:
         """Hits of caches of other sizes in ``epoch``; called only if the spec is ``traced``."""
@@ -171,9 +171,9 @@ class FallbackStore(FeatureStore):
         """As the fallback."""
         return self._fallback.prepare(self._fallback_footprint(footprint))
 
-    def foresee(self, footprint: Footprint, epoch: int) -> None:
+    def foresee(self, footprint: Footprint, epochs: Sequence[int]) -> None:
         """As the fallback."""
-        self._fallback.foresee(self._fallback_footprint(footprint), epoch)
+        self._fallback.foresee(self._fallback_footprint(footprint), epochs)
 
     def curves(self, footprint: Footprint, epoch: int) -> list[CachePoint]:
         """Curves of the fallback."""

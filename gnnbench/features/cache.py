@@ -155,7 +155,7 @@ class CacheStore(FallbackStore, RowStore):
 class StaticCache(CacheStore):
     """The rows of the policy's first nodes (GNNLab, EuroSys 2022; PaGraph, SoCC 2020).
 
-    ``optimal`` is empty until ``foresee``. If a GPU reads the table by pages, kernels gather in a
+    An oracle is empty until ``foresee``. If a GPU reads the table by pages, kernels gather in a
     single pass (``SinglePassGather``).
     """
 
@@ -175,21 +175,23 @@ class StaticCache(CacheStore):
             return {**below, CACHE_ROWS: self._rows}
         return {**below, **self._refill(footprint, ())}
 
-    def foresee(self, footprint: Footprint, epoch: int) -> None:
-        """Fill the cache of ``optimal`` for ``epoch`` from its recorded footprint.
+    def foresee(self, footprint: Footprint, epochs: Sequence[int]) -> None:
+        """Fill the cache of an oracle for ``epochs`` from their recorded footprints.
 
         Other policies do not use measured epochs.
         """
         if self._policy.name == OPTIMAL:
-            self._refill(footprint, (epoch,))
+            self._refill(footprint, epochs)
 
     def curves(self, footprint: Footprint, epoch: int) -> list[CachePoint]:
         """Exact hits of this policy at every hundredth, and those of SIEVE.
 
-        Nodes are ranked again, since the complete ranking is not stored.
+        Nodes are ranked again, since the complete ranking is not stored. ``optimal#K`` ranks them
+        for ``epoch`` and the K - 1 numbers after it.
         """
         nodes = self.job.graph.num_nodes
-        ranking = ranked_for(self.job, self._policy, footprint, nodes, (epoch,))[0].cpu()
+        epochs = range(epoch, epoch + self._policy.foreseen)
+        ranking = ranked_for(self.job, self._policy, footprint, nodes, epochs)[0].cpu()
         trace = Trace.record(nodes, footprint(epoch))
         own = self._points(self._policy.text, CURVE, trace, trace.hits_at(ranking, CURVE))
         return [*own, *super().curves(footprint, epoch)]

@@ -23,7 +23,7 @@ def ranked_for(
     """The first ``rows`` nodes in the order in which ``policy`` caches them, int64 ``[rows]``, and
     the seconds of counting and of sorting.
 
-    ``epochs`` are those that ``optimal`` foresees. The ranking is computed on, and stays on, the
+    ``epochs`` are those that an oracle foresees. The ranking is computed on, and stays on, the
     job's device or the host, with equal results. Call ``settle_memory`` again after copying rows.
     """
     graph, device = job.graph, _ranking_device(job)

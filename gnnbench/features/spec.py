@@ -10,7 +10,7 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
 from gnnbench.core.option import Interval
 from gnnbench.core.stage import Spec, option, stage_option
-from gnnbench.features.policies.policy import LEGAL, OPTIMAL, SIEVE, Policy
+from gnnbench.features.policies.policy import LEGAL, SIEVE, Policy
 from gnnbench.features.policies.size import AUTO
 from gnnbench.kernels.access import ACCESSES, MOST_READERS, PAGE_ORDERED, READERS
 from gnnbench.kernels.missing import native_missing
@@ -34,12 +34,13 @@ class StoreSpec(Spec):
     traced: ClassVar[bool] = False  # it has hit-ratio curves of a recorded trace
 
     @property
-    def foresees(self) -> bool:
-        """Whether it is an oracle that prepares for each epoch before the epoch is timed.
+    def foresees(self) -> int:
+        """Number of epochs for which an oracle prepares at once, before they are timed; 0: it is
+        no oracle.
 
-        Requires gnnbench's own stages and a sampler with repeatable epochs.
+        An oracle requires gnnbench's own stages and a sampler with repeatable epochs.
         """
-        return False
+        return 0
 
     @property
     def derived(self) -> bool:
@@ -196,9 +197,9 @@ class FallbackSpec(StoreSpec):
         return native_missing(device)
 
     @property
-    def foresees(self) -> bool:
+    def foresees(self) -> int:
         """As the fallback."""
-        return isinstance(self.table, StoreSpec) and self.table.foresees
+        return self.table.foresees if isinstance(self.table, StoreSpec) else 0
 
     @property
     def derived(self) -> bool:
@@ -273,9 +274,9 @@ class Cache(FallbackSpec):
         return super().resolved(device)
 
     @property
-    def foresees(self) -> bool:
-        """True for ``optimal``, which is filled for each epoch before it runs."""
-        return self.policy == OPTIMAL
+    def foresees(self) -> int:
+        """1 for ``optimal``, which is filled for each epoch, and K for ``optimal#K``."""
+        return Policy.named(self.policy).foreseen
 
     @property
     def derived(self) -> bool:

@@ -13,16 +13,14 @@ from gnnbench.core.batch_choice import BatchChoice, copied_batches
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, thread_placement
 from gnnbench.harness.background_load import BackgroundLoad, BusyPrograms
-from gnnbench.harness.environment import cell_facts
+from gnnbench.harness.epoch_numbers import EpochNumbers, Oracles, random_epoch
 from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerProcess
 from gnnbench.harness.protocol import (
     AUDIT,
     COPIES,
     EPOCH,
-    EPOCH_NUMBERS,
     EVALUATE,
-    FORESEE,
     ROOFLINE,
     AuditAnswer,
     TimedEpoch,
@@ -54,9 +52,10 @@ class AlternatingEpochs:
     """Runs epochs of both workers in turn; while one runs, the other one is idle.
 
     Epochs are numbered at random, alike on both sides. A worker learns the number with the command,
-    so that it cannot work ahead. The exception is gnnbench's own oracle (``features=cache`` with
-    ``policy=optimal``), which learns it just before. Both sides get the same random key, which
-    chooses the batches that are copied aside within the epoch and checked after it.
+    so that it cannot work ahead. The exceptions are gnnbench's own oracles (``features=cache`` with
+    ``policy=optimal`` or ``optimal#K``), which learn it earlier (``epoch_numbers``). Both sides get
+    the same random key, which chooses the batches that are copied aside within the epoch and
+    checked after it.
     """
 
     def __init__(self, context: TrialContext, workers: TrialWorkers, gpu: GpuWatch) -> None:
@@ -64,6 +63,8 @@ class AlternatingEpochs:
         self._placement = thread_placement.Placement.of_this_process()
         self.busy_programs = BusyPrograms()
         self._shortest_s = math.inf  # epoch of either side
+        self._numbers, self._measured = EpochNumbers(), 0  # measured rounds so far
+        self._oracles = Oracles(context, self._numbers)
 
     @property
     def are_short(self) -> bool:
@@ -81,7 +82,7 @@ class AlternatingEpochs:
         many as do not lengthen the epoch. Raises ``CellFailed``.
         """
         began = time.monotonic()
-        epoch = secrets.randbelow(EPOCH_NUMBERS)
+        epoch = random_epoch() if warmup else self._numbers.of_round(self._measured)
         choice = BatchChoice(secrets.token_hex(16), self._copies if copies is None else copies)
         samples: list[tuple[Cell, EpochSample]] = []
         digests: list[dict[str, str]] = []
@@ -95,6 +96,7 @@ class AlternatingEpochs:
         finally:  # not earlier: a file with the epoch's number would help the second side
             for cell, sample in samples:
                 self._context.journal.add_sample(cell, sample)
+        self._measured += not warmup
         if len(digests) == 2:
             one, other = digests
             fault = report_audit.digests_fault(one, other, self._context.work_class)
@@ -114,7 +116,7 @@ class AlternatingEpochs:
         ``choice``.
         """
         context = self._context
-        foresee(context, cell, worker, epoch)
+        self._oracles.prepare(cell, worker, epoch, self._measured)
         timing, conditions = self._time_epoch(cell, worker, epoch, choice)
         conditions = replace(conditions, **position)
         began = time.monotonic()
@@ -188,9 +190,3 @@ class AlternatingEpochs:
         if answer["reason"]:
             self._context.fail_if(cell, f"run by itself, {answer['reason']}")
         return answer["records"]
-
-
-def foresee(context: TrialContext, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
-    """Give the next epoch's number to an oracle's store, before the clock runs."""
-    if cell_facts(cell).foresees:
-        context.attempt(cell, partial(worker.call, FORESEE, epoch=epoch))

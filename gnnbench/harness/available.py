@@ -46,12 +46,12 @@ class SystemFacts:
 class CellFacts:
     """Arrays that workers of a cell share in memory, and how its feature store is driven.
 
-    ``traced``: its policy is profiled; ``foresees``: it gets the number of the next epoch.
+    ``traced``: its policy is profiled; ``foresees``: it gets the numbers of so many next epochs.
     """
 
     shared: tuple[str, ...] = ()
     traced: bool = False
-    foresees: bool = False
+    foresees: int = 0
 
 
 def system(name: str) -> Named | Failure:
@@ -128,7 +128,7 @@ def cell_facts(cell: Cell) -> CellFacts:
         return CellFacts()
     store = named.store(cell)
     return CellFacts(
-        named.shared(cell), store is not None and store.traced, store is not None and store.foresees
+        named.shared(cell), store is not None and store.traced, store.foresees if store else 0
     )
 
 

@@ -48,7 +48,7 @@ def cell_facts(cell: Cell) -> CellFacts:
     """Return facts of a cell's stages."""
     if registry.has_plugin(cell.system, cell.recipe):
         answer = ask(CellFacts, "cell_facts", cell=asdict(cell))
-        return replace(answer, foresees=False)  # only gnnbench's own stages may know an epoch
+        return replace(answer, foresees=0)  # only gnnbench's own stages may know an epoch
     return available.cell_facts(cell)
 
 

@@ -134,9 +134,9 @@ class TrainingCheck:
                 worker.open(self.shared_cache.graph(cell))
                 worker.call(SETUP)
                 samples = []
-                for epoch in epochs:
-                    if foresees:
-                        worker.call(FORESEE, epoch=epoch)
+                for number, epoch in enumerate(epochs):
+                    if foresees and number % foresees == 0:
+                        worker.call(FORESEE, epochs=epochs[number : number + foresees])
                     worker.timed(EPOCH, epoch=epoch)
                     report = worker.call(AUDIT, epoch=epoch)
                     samples.append(EpochSample.parse(report))

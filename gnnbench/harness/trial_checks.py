@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 from functools import partial
 
 from gnnbench.core.cell import Cell
 from gnnbench.harness import report_audit, timing_anomalies
-from gnnbench.harness.alternating_epochs import foresee
 from gnnbench.harness.background_load import BackgroundLoad
+from gnnbench.harness.epoch_numbers import foresee_epoch, random_epoch
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.probe_run import link_copy, probe_phases
 from gnnbench.harness.probing import shared_by_ranks
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
-from gnnbench.harness.protocol import EPOCH_NUMBERS, RECHECK, VERIFY
+from gnnbench.harness.protocol import RECHECK, VERIFY
 from gnnbench.harness.retraining import TrainingCheck
 from gnnbench.harness.timing_anomalies import TimingAnomaly
 from gnnbench.harness.training_check import REPEATS, Excess, divergence
@@ -32,11 +31,11 @@ def verify_every_batch(context: TrialContext, workers: TrialWorkers) -> None:
     """
     if all(cell.composed and not shared_by_ranks(cell) for cell in context.cells):
         return
-    epoch = secrets.randbelow(EPOCH_NUMBERS)
+    epoch = random_epoch()
     digests = {}
     with context.timing("verify"):
         for cell, worker in workers:
-            foresee(context, cell, worker, epoch)
+            foresee_epoch(context, cell, worker, epoch)
         for cell, worker, report in workers.run_untimed(VERIFY, epoch=epoch):
             context.journal.record("verified", cell=cell.id, worker=worker.pid, **report)
             if not report["ok"]:
@@ -57,7 +56,7 @@ def check_after_timing(context: TrialContext, workers: TrialWorkers) -> None:
         for cell, worker in workers:
             _check_samples(context, cell, worker)
     with context.timing("recheck"):
-        epoch, brief = secrets.randbelow(EPOCH_NUMBERS), not context.thorough
+        epoch, brief = random_epoch(), not context.thorough
         for cell, _, answer in workers.run_untimed(RECHECK, epoch=epoch, brief=brief):
             if answer["reason"]:
                 context.fail_if(cell, f"after timing: {answer['reason']}")

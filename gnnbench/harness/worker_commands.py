@@ -121,9 +121,9 @@ class SystemCommands:
         digest, reason = self._system.glance()
         return {"digest": digest, "reason": reason}
 
-    def foresee(self, epoch: int) -> protocol.NoAnswer:
-        """Give an oracle the number of the epoch that is timed next; no other system gets it."""
-        self._runner.foresee(epoch)
+    def foresee(self, epochs: Sequence[int]) -> protocol.NoAnswer:
+        """Give an oracle the numbers of the epochs that are timed next; others do not get them."""
+        self._runner.foresee(epochs)
         return {}
 
     def epoch(self, epoch: int, key: str = "", copies: float = 0.0) -> protocol.EpochAnswer:

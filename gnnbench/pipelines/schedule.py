@@ -120,8 +120,8 @@ class Schedule(ABC):
         Raises what these processes failed by.
         """
 
-    def foresee(self, epoch: int) -> None:  # noqa: B027
-        """Prepare for ``epoch``, which runs next, if stages in other processes are oracles."""
+    def foresee(self, epochs: Sequence[int]) -> None:  # noqa: B027
+        """Prepare for ``epochs``, which run next, if stages in other processes are oracles."""
 
     @abstractmethod
     def epoch(

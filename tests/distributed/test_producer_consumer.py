@@ -174,7 +174,7 @@ def test_failed_setup_of_the_producer_has_a_reason(planted, small_graph):
     system = make(small_graph, settings=planted(), setup=False, **SMALL)
     system.cell.recipe["sampler"]["pick"] = "weighted_alias"
     system.schedule = system.recipe.schedule.build(system.job)
-    for call in (lambda: system.schedule.start(None), lambda: system.schedule.foresee(0)):
+    for call in (lambda: system.schedule.start(None), lambda: system.schedule.foresee((0,))):
         with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
             call()
     system.close()
@@ -247,7 +247,7 @@ def test_stores_and_orders_equal_those_of_one_process(settings, two, small_graph
     for epoch in range(3):
         for one in (system, serial):
             if "features.table" in settings:
-                one.foresee(epoch)
+                one.foresee((epoch,))
         ours, theirs = (one.verify(epoch, Timeline.on("cpu")) for one in (system, serial))
         assert ours.ok and theirs.ok, ours.reason
         assert (ours.loss, ours.digest) == (theirs.loss, theirs.digest)

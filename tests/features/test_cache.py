@@ -14,7 +14,7 @@ from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.job import Job
 from gnnbench.features.policies.policy import PRESAMPLED
 from gnnbench.features.ranking import ranked_for
-from gnnbench.features.spec import Cache, Uva
+from gnnbench.features.spec import Cache, Match, Uva
 from gnnbench.kernels.access import READERS
 
 
@@ -82,7 +82,7 @@ def test_cache_of_all_rows_needs_no_ranking(monkeypatch, small_graph, policy):
 
     monkeypatch.setattr("gnnbench.features.cache.ranked_for", forbidden)
     cache_store.prepare(forbidden)
-    cache_store.foresee(forbidden, 1)
+    cache_store.foresee(forbidden, (1,))
     assert cached_nodes(cache_store) == list(range(400))
     assert torch.equal(cache_store.load(batch([399, 0, 7])), small_graph.features[[399, 0, 7]])
     assert counted(cache_store)["feature_bytes", "host"] == 0
@@ -110,7 +110,7 @@ def test_optimal_cache_is_filled_for_the_given_epoch(small_graph):
     assert torch.equal(cache_store.load(batch([7, 9])), small_graph.features[[7, 9]])
     assert counted(cache_store)["feature_bytes", "cache"] == 0  # nothing is cached yet
     for epoch, node in ((1, 7), (2, 9)):
-        cache_store.foresee(footprint, epoch)
+        cache_store.foresee(footprint, (epoch,))
         cache_store.job.counts.clear()
         for ids in footprint(epoch):
             assert torch.equal(
@@ -121,6 +121,24 @@ def test_optimal_cache_is_filled_for_the_given_epoch(small_graph):
         assert counted(cache_store)["feature_bytes", "cache"] == hits * 96
 
 
+def test_cache_of_several_epochs_is_filled_for_all_of_them(small_graph):
+    """7 is visited most in epoch 1, 9 in epoch 2, and 3 in both together."""
+    batches = {1: [[7, 3], [7], [7, 3]], 2: [[9, 3], [9, 3], [9]]}
+
+    def visited(epoch):
+        return [torch.tensor(ids, dtype=torch.int32) for ids in batches[epoch]]
+
+    cache_store = store(small_graph, policy="optimal#2", ratio=1 / 400)
+    cache_store.prepare(visited)
+    cache_store.foresee(visited, (1, 2))
+    assert cached_nodes(cache_store) == [3]
+    for epoch in (1, 2):
+        cache_store.job.counts.clear()
+        for ids in visited(epoch):
+            cache_store.load(batch(ids.tolist()))
+        assert counted(cache_store)["feature_bytes", "cache"] == 2 * 96
+
+
 def test_other_policies_ignore_foresee(small_graph):
     cache_store = store(small_graph, policy="presc#1", ratio=0.1)
     cache_store.prepare(footprint)
@@ -129,11 +147,11 @@ def test_other_policies_ignore_foresee(small_graph):
     def forbidden(epoch):
         raise AssertionError(epoch)
 
-    cache_store.foresee(forbidden, 1)
+    cache_store.foresee(forbidden, (1,))
     assert cached_nodes(cache_store) == before and len(before) == 40
-    assert [Cache(policy=p).foresees for p in ("optimal", "presc#1", "degree")] == [
-        True, False, False,
-    ]  # fmt: skip
+    policies = ("optimal", "optimal#10", "presc#10", "degree")
+    assert [Cache(policy=p).foresees for p in policies] == [1, 10, 0, 0]
+    assert [Match(table=Cache(policy=p)).foresees for p in policies] == [1, 10, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -172,7 +190,7 @@ def test_rows_are_correct_for_hundreds_of_batches(small_graph):
     cache_store.prepare(footprint)
     for step in range(300):
         if step % 50 == 25:
-            cache_store.foresee(footprint, 1 + step // 50 % 2)
+            cache_store.foresee(footprint, (1 + step // 50 % 2,))
         n = int(torch.randint(0, 400, (), generator=draw))
         ids = torch.randperm(400, generator=draw)[:n].int()
         rows = cache_store.load(SimpleNamespace(input_nodes=ids))

@@ -27,7 +27,7 @@ def cached(graph, policy, ratio, table, device="cuda", **changes):
 
 
 def hits(system, epoch=7):
-    system.foresee(epoch)
+    system.foresee((epoch,))
     report = run(system, epoch)
     assert report.ok, report.reason
     assert report.unique_nodes * ROW == sum(
@@ -78,7 +78,7 @@ def test_ranking_on_the_gpu_equals_that_of_a_cpu(
     actual = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)
-        system.foresee(7)
+        system.foresee((7,))
         store = system.stages.store
         slots = store._lookup.find(torch.arange(400, device=device)).cpu()
         nodes = torch.nonzero(slots >= 0).squeeze(1)

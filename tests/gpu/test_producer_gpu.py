@@ -57,7 +57,7 @@ def test_epochs_equal_those_of_one_process(settings, two, small_graph):
     for epoch in range(3):
         for one in (system, serial):
             if settings.get("features.policy") == "optimal":
-                one.foresee(epoch)
+                one.foresee((epoch,))
         (ours, timeline), (theirs, _) = (looked_at(one, epoch) for one in (system, serial))
         assert ours.ok and theirs.ok, ours.reason
         assert ours.digest == theirs.digest and ours.loss == pytest.approx(theirs.loss, rel=1e-5)

@@ -20,6 +20,26 @@ def outcome(tmp_path, observer):
     return campaign.run(make_request("cache-ratio", over, tmp_path, False), observer)
 
 
+def test_a_cache_of_several_epochs_is_filled_once_for_all_rounds(tmp_path, observer):
+    """Its mean is between PreSC and the oracle of each epoch; curves agree with it."""
+    options = (
+        "rounds=4", "warmup_epochs=1", "reference=none", "system=tsota", "batch_size=64",
+        "tsota.features.policy=[presc#1, optimal#4, optimal]",
+    )  # fmt: skip
+    datasets = ("products~twin@0.005",)
+    over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)
+    folder = campaign.run(make_request("cache-ratio", over, tmp_path, False), observer).folder
+    run = reader.read(folder)
+    assert [r["status"] for r in run.cells] == ["ok"] * 3, [r["reason"] for r in run.cells]
+    values = {r["id"]: r["value"] for r in run.metrics if r["name"] == "hit_ratio"}
+    hits = {paths_of(r)["features.policy"]: values[r["id"]] for r in run.cells}
+    assert hits["presc#1"] < hits["optimal#4"] < hits["optimal"]
+    (exact,) = (
+        c["hit_ratio"] for c in run.curves if (c["policy"], c["ratio"]) == ("optimal#4", 0.1)
+    )
+    assert abs(hits["optimal#4"] - exact) < POINT
+
+
 def test_measured_hit_ratios_match_the_simulated_curve(outcome):
     run = reader.read(outcome.folder)
     assert [r["status"] for r in run.cells] == ["ok"] * 6, [r["reason"] for r in run.cells]

@@ -20,7 +20,10 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.datasets.graph import Graph
 
 DEGREE, RANDOM, PRESC, OPTIMAL, SIEVE = "degree", "random", "presc", "optimal", "sieve"
-LEGAL = "degree, random, presc#K (K epochs of pre-sampling, as presc#1), optimal or sieve"
+LEGAL = (
+    "degree, random, presc#K (K epochs of pre-sampling, as presc#1), optimal, optimal#K (for K"
+    " epochs together, as optimal#10) or sieve"
+)
 # The first epoch of pre-sampling; timed epochs have smaller numbers.
 PRESAMPLED = 2**32
 PROBED = 2**33  # the epoch whose memory peak is measured before timing
@@ -31,23 +34,24 @@ Footprint = Callable[[int], "Iterable[Tensor]"]  # epoch number -> input nodes b
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy by name; ``epochs`` is K of ``presc#K``, 0 for others."""
+    """A policy by name; ``epochs`` is K of ``presc#K`` and ``optimal#K``, 0 for others."""
 
     name: str
     epochs: int = 0
 
     @classmethod
     def named(cls, text: str) -> Policy:
-        """Parse ``degree``, ``random``, ``presc#K``, ``optimal`` or ``sieve``.
+        """Parse ``degree``, ``random``, ``presc#K``, ``optimal``, ``optimal#K`` or ``sieve``.
 
-        Raises ``UsageError`` for other texts.
+        Raises ``UsageError`` for other texts, ``optimal#1`` among them: it is ``optimal``.
         """
         if text in (DEGREE, RANDOM, OPTIMAL, SIEVE):
             return cls(text)
-        match = re.fullmatch(f"{PRESC}#([1-9][0-9]*)", text) if isinstance(text, str) else None
-        if match is None:
+        pattern = f"({PRESC}|{OPTIMAL})#([1-9][0-9]*)"
+        match = re.fullmatch(pattern, text) if isinstance(text, str) else None
+        if match is None or match[0] == f"{OPTIMAL}#1":
             raise UsageError(f"there is no cache policy '{text}'; it is {LEGAL}")
-        return cls(PRESC, int(match[1]))
+        return cls(match[1], int(match[2]))
 
     @property
     def text(self) -> str:
@@ -57,7 +61,12 @@ class Policy:
     @property
     def presampled(self) -> range:
         """Numbers of the pre-sampled epochs; none of them is timed."""
-        return range(PRESAMPLED, PRESAMPLED + self.epochs)
+        return range(PRESAMPLED, PRESAMPLED + (self.epochs if self.name == PRESC else 0))
+
+    @property
+    def foreseen(self) -> int:
+        """Number of measured epochs that an oracle is filled for at once; 0 for no oracle."""
+        return max(1, self.epochs) if self.name == OPTIMAL else 0
 
 
 def out_degrees(graph: Graph, device: torch.device | None = None) -> Tensor:
@@ -116,8 +125,9 @@ def hotness(
 ) -> Tensor | None:
     """Hotness of nodes by a policy, int64 ``[num_nodes]`` on ``device``; None for ``random``.
 
-    ``presc#K`` counts visits in K pre-sampled epochs (GNNLab, EuroSys 2022, section 6.3);
-    ``optimal`` counts visits in the measured ``epochs``.
+    ``presc#K`` counts visits in K pre-sampled epochs (GNNLab, EuroSys 2022, section 6.3).
+    ``optimal`` and ``optimal#K`` count visits in the measured ``epochs``; with all of a training,
+    that is GNNLab's optimal policy (footnote 4).
     """
     if policy.name == RANDOM:
         return None

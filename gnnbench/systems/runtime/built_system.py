@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -41,8 +41,8 @@ class BuiltSystem(Protocol):
     def seeds(self, epoch: int) -> list[Tensor]:
         """Return the epoch's batches."""
 
-    def foresee(self, epoch: int) -> None:
-        """Fill the cache of an oracle for ``epoch``."""
+    def foresee(self, epochs: Sequence[int]) -> None:
+        """Fill the cache of an oracle for ``epochs``."""
 
     def run_unmeasured(
         self, epoch: int, max_batches: int | None = None, timeline: Timeline | None = None
@@ -57,6 +57,20 @@ class BuiltSystem(Protocol):
 
 
 def is_oracle(system: BuiltSystem) -> bool:
-    """Whether the feature store must be given each epoch's number before the epoch runs."""
+    """Whether the feature store must be given numbers of epochs before they run."""
+    return bool(foreseen_epochs(system))
+
+
+def foresee_untimed(system: BuiltSystem, epoch: int) -> None:
+    """Fill the cache of an oracle for ``epoch``, which is not timed; do nothing for others.
+
+    An oracle for K epochs is filled for the K - 1 following numbers, too.
+    """
+    if count := foreseen_epochs(system):
+        system.foresee(range(epoch, epoch + count))
+
+
+def foreseen_epochs(system: BuiltSystem) -> int:
+    """Number of epochs for which the feature store prepares at once; 0 unless it is an oracle."""
     features = system.recipe.features
-    return features is not None and features.foresees
+    return 0 if features is None else features.foresees

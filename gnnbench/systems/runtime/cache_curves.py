@@ -26,11 +26,13 @@ def cache_curves(
     cache may request fewer rows from it.
     """
     needed: dict[int, list[int]] = {}  # by epoch, of each batch
-    seen: dict[int, Tensor] = {}  # by epoch, visits of each node
+    seen: dict[int, Tensor] = {}  # by epoch, visits of each node: of ``epoch`` and of another one
 
     def noted(number: int) -> Iterator[Tensor]:
         rows = needed[number] = []  # drawn again it is the same again
-        visits = seen[number] = torch.zeros(graph.num_nodes, dtype=torch.int32)
+        visits = torch.zeros(graph.num_nodes, dtype=torch.int32)
+        if number == epoch or not seen.keys() - {number, epoch}:
+            seen[number] = visits
         for ids in footprint(number):
             rows.append(ids.numel())
             here = ids.cpu().long()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Until
-from gnnbench.systems.runtime.built_system import BuiltSystem, is_oracle
+from gnnbench.systems.runtime.built_system import BuiltSystem, foresee_untimed
 from gnnbench.systems.runtime.cache_curves import cache_curves
 from gnnbench.systems.runtime.copy_ceiling import CopyCeiling
 from gnnbench.systems.runtime.system import FactRow, ProfileTables
@@ -64,8 +64,7 @@ class Diagnostics:
         )  # fmt: skip
 
     def _run_unmeasured(self, epoch: int, timeline: Timeline | None = None) -> None:
-        if is_oracle(self._system):
-            self._system.foresee(epoch)
+        foresee_untimed(self._system, epoch)
         self._system.run_unmeasured(epoch, timeline=timeline)
 
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[str | float]]:

@@ -31,7 +31,7 @@ from gnnbench.measure.allocated import (
     resident_of,
     resident_peak_bytes,
 )
-from gnnbench.systems.runtime.built_system import BuiltSystem, is_oracle
+from gnnbench.systems.runtime.built_system import BuiltSystem, foresee_untimed, is_oracle
 from gnnbench.systems.runtime.profile import spanned_bytes
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def memory_facts(system: BuiltSystem, plain: BuiltSystem, epoch: int) -> list[Fa
     system.stages.sampler.gate_is_over()
     if is_oracle(system):
         with account.watch(FEATURES):
-            system.foresee(epoch)
+            foresee_untimed(system, epoch)
     walk = Walk(system, account)
     building = account.ready(walk.known())
     with account.watch(ORDER):
@@ -224,8 +224,7 @@ def _resident_peak(system: BuiltSystem, epoch: int) -> tuple[int, dict[str, int]
     process = resident_bytes() - resident_of([*topology, graph.features])
     system.setup(lambda group: contextlib.nullcontext())
     system.stages.sampler.gate_is_over()
-    if is_oracle(system):
-        system.foresee(epoch)
+    foresee_untimed(system, epoch)
     forget_peak()
     elsewhere = system.run_unmeasured(epoch)
     peak = resident_peak_bytes() + elsewhere

@@ -126,17 +126,17 @@ class SystemRunner(System):
             self.trainer.take_losses()
             self.trainer.take_movement()
 
-    def foresee(self, epoch: int) -> None:
-        """Fill the cache of an oracle for the epoch that is timed next."""
+    def foresee(self, epochs: Sequence[int]) -> None:
+        """Fill the cache of an oracle for the epochs that are timed next."""
         assert self.stages.store is not None
-        self.stages.store.foresee(self.stages.footprint, epoch)
-        self.schedule.foresee(epoch)
+        self.stages.store.foresee(self.stages.footprint, epochs)
+        self.schedule.foresee(epochs)
         self.counts.clear()
 
     def check(self) -> CheckReport:
         """Run the correctness gate; an oracle is given the epoch first, as before a timed one."""
         if is_oracle(self):
-            self.foresee(0)
+            self.foresee((0,))
         with self.job.peak.apart():
             report = checks.check(self)
             if report.ok:

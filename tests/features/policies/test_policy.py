@@ -1,6 +1,7 @@
 """Rankings of cache policies on small graphs."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +18,9 @@ from gnnbench.features.policies.policy import (
     out_degrees,
     ranked,
     ranking,
+    visits,
 )
+from gnnbench.features.policies.trace import Trace
 from gnnbench.kernels import rng
 
 
@@ -87,9 +90,67 @@ def test_presampled_epochs_are_beyond_timed_epochs():
     assert PRESAMPLED > EPOCH_NUMBERS
 
 
-@pytest.mark.parametrize("text", ["presc", "presc#0", "presc#01", "presc#-1", "lru", "", 3])
+def test_optimal_policy_of_several_epochs_ranks_by_all_their_visits(five_nodes):
+    """Node 4 is first in epoch 0, 2 in a pre-sampled one, and 2 in both together."""
+    assert rank("optimal#2", five_nodes, [0, PRESAMPLED]) == [2, 4, 1, 3, 0]
+    assert rank("optimal#3", five_nodes, [0, PRESAMPLED, PRESAMPLED + 1]) == [1, 2, 0, 3, 4]
+
+
+def test_number_of_epochs_that_an_oracle_is_given():
+    texts = ("optimal", "optimal#2", "optimal#10", "presc#2", "sieve", "random", "degree")
+    policies = [Policy.named(text) for text in texts]
+    assert [p.text for p in policies] == list(texts)
+    assert [p.foreseen for p in policies] == [1, 2, 10, 0, 0, 0, 0]
+    assert [len(p.presampled) for p in policies] == [0, 0, 0, 2, 0, 0, 0]
+
+
+BATCH = st.sets(st.integers(0, 7))
+EPOCHS = st.lists(st.lists(BATCH, max_size=4), min_size=2, max_size=4)
+
+
+@given(epochs=EPOCHS, presampled=st.lists(BATCH, max_size=4), order=st.permutations(range(8)))
+def test_optimal_policy_of_all_epochs_is_the_best_static_one(epochs, presampled, order):
+    """For every cache size it hits no less than any other static cache, and no more than the
+    oracles of the single epochs, in all epochs together.
+    """
+    drawn = [[torch.tensor(sorted(ids), dtype=torch.int64) for ids in e] for e in epochs]
+    drawn.append([torch.tensor(sorted(ids), dtype=torch.int64) for ids in presampled])
+    traces = [Trace.record(8, batches) for batches in drawn[:-1]]
+
+    def hits(rankings):
+        return sum(trace.hits(nodes) for trace, nodes in zip(traces, rankings, strict=True))
+
+    def ranked_by(text, numbers=()):
+        graph = SimpleNamespace(num_nodes=8)
+        counted = hotness(Policy.named(text), graph, drawn.__getitem__, numbers)
+        return ranking(counted, 8, 0)
+
+    every = range(len(traces))
+    overall = hits([ranked_by(f"optimal#{len(traces)}", every)] * len(traces))
+    others = [torch.tensor(order), ranked(visits(8, drawn[-1])), ranked_by("random")]
+    others += [ranked_by("optimal", [epoch]) for epoch in every]
+    for other in others:
+        assert bool((hits([other] * len(traces)) <= overall).all())
+    assert bool((overall <= hits([ranked_by("optimal", [epoch]) for epoch in every])).all())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "presc",
+        "presc#0",
+        "presc#01",
+        "presc#-1",
+        "optimal#",
+        "optimal#0",
+        "optimal#1",
+        "lru",
+        "",
+        3,
+    ],
+)
 def test_unknown_policy_is_refused(text):
-    with pytest.raises(UsageError, match=r"it is degree, random, presc#K .* optimal or sieve"):
+    with pytest.raises(UsageError, match=r"it is degree, random, presc#K .* or sieve"):
         Policy.named(text)
 
 

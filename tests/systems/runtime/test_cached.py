@@ -16,10 +16,11 @@ from gnnbench.pipelines.alternate import Alternate
 from gnnbench.pipelines.order import AsDrawn
 from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.built_system import foresee_untimed
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.stage_setup import epoch_peak_bytes
 
-POLICIES = ["degree", "random", "presc#1", "presc#3", "optimal"]
+POLICIES = ["degree", "random", "presc#1", "presc#3", "optimal", "optimal#3"]
 EPOCH = 77
 
 
@@ -29,7 +30,7 @@ def cached(graph, policy, ratio, **changes):
 
 
 def rows_by_path(system, epoch=EPOCH):
-    system.foresee(epoch)
+    foresee_untimed(system, epoch)
     report = run(system, epoch)
     assert report.ok, report.reason
     counts = counted(report)
@@ -82,7 +83,7 @@ def test_hits_of_a_dynamic_cache_equal_the_simulation(small_graph, ratio):
 
 
 @pytest.mark.parametrize("order", ["as-drawn", "greedy"])
-@pytest.mark.parametrize("policy", ["degree", "presc#1", "optimal", "sieve"])
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "optimal", "optimal#3", "sieve"])
 @pytest.mark.parametrize("store", ["match", "window"])
 def test_hits_of_a_cache_below_a_store_equal_its_curve(small_graph, store, policy, order):
     """The curve is that of the requests that the store sends to its cache."""
@@ -93,7 +94,7 @@ def test_hits_of_a_cache_below_a_store_equal_its_curve(small_graph, store, polic
     assert system.check().ok
     system = make(small_graph, "baseline", settings, "memory_io", batch_size=20, fanouts=(3, 2))
     run(system, PRESAMPLED)
-    system.foresee(EPOCH)
+    foresee_untimed(system, EPOCH)
     report = run(system, EPOCH)
     assert report.ok, report.reason
     counts = counted(report)
@@ -115,7 +116,7 @@ def test_oracle_below_a_store_hits_most(small_graph, store, order):
         settings = {"features": store, "features.table": "cache", "order": order,
                     "features.table.policy": policy, "features.table.ratio": 0.15}  # fmt: skip
         system = make(small_graph, "baseline", settings, "memory_io", batch_size=20, fanouts=(3, 2))
-        system.foresee(EPOCH)
+        foresee_untimed(system, EPOCH)
         hits[policy] = counted(run(system, EPOCH))["features", "feature_bytes", "cache"]
     assert max(hits.values()) == hits["optimal"] > hits["random"]
 
@@ -132,20 +133,38 @@ def test_optimal_policy_hits_most_at_every_ratio(small_graph):
     assert sum(curves["random"]) < sum(curves["presc#1"]) < sum(curves["optimal"])
 
 
+def test_optimal_policy_of_several_epochs_hits_most_in_them_together(small_graph):
+    """More than any policy that no epoch was known to, less than the oracle of each epoch."""
+    epochs, hits = range(EPOCH, EPOCH + 4), {}
+    for policy in (*POLICIES, "optimal#4"):
+        system = cached(small_graph, policy, 0.1)
+        if policy == "optimal#4":
+            system.foresee(epochs)
+        hits[policy] = 0
+        for epoch in epochs:
+            if policy == "optimal":
+                system.foresee((epoch,))
+            hits[policy] += counted(run(system, epoch))["features", "feature_bytes", "cache"]
+    others = max(n for p, n in hits.items() if not p.startswith("optimal"))
+    assert others < hits["optimal#4"] < hits["optimal"]
+
+
 def test_optimal_policy_of_another_epoch_hits_less(small_graph):
     system = cached(small_graph, "optimal", 0.1)
     own, _ = rows_by_path(system)
-    system.foresee(EPOCH + 1)
+    system.foresee((EPOCH + 1,))
     other = counted(run(system, EPOCH))["features", "feature_bytes", "cache"] // 96
     assert other < own
 
 
-@pytest.mark.parametrize(("policy", "expected"), [("optimal", [8, 9]), ("presc#1", [])])
-def test_oracle_prefetches_the_epochs_of_a_probe(small_graph, policy, expected):
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("optimal", [(8,), (9,)]), ("optimal#2", []), ("presc#1", [])]
+)
+def test_oracle_of_an_epoch_prefetches_the_epochs_of_a_probe(small_graph, policy, expected):
     system = cached(small_graph, policy, 0.1)
     epochs = []
     foresee = system.stages.store.foresee
-    system.stages.store.foresee = lambda draw, epoch: (epochs.append(epoch), foresee(draw, epoch))
+    system.stages.store.foresee = lambda draw, of: (epochs.append(of), foresee(draw, of))
     alone, reason = system.probe([8, 9])
     assert (epochs, reason) == (expected, "") and alone.keys() == {"sample", "memory_io"}
 

@@ -87,7 +87,7 @@ def test_all_checks_equal_those_of_a_serial_system(stages, until, small_graph, o
     assert system.glance() == serial.glance()
     for one in (system, serial):
         if one.recipe.features.foresees:
-            one.foresee(5)
+            one.foresee((5,))
     timeline = Timeline.on("cpu")
     timeline.start()
     report = system.verify(5, timeline)

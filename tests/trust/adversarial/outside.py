@@ -30,8 +30,9 @@ class ForesightStore(Store):
 
     ready = ()
 
-    def foresee(self, footprint, epoch):
-        self.ready = [(ids, self._table[ids.long()]) for ids in footprint(epoch)]
+    def foresee(self, footprint, epochs):
+        drawn = (ids for epoch in epochs for ids in footprint(epoch))
+        self.ready = [(ids, self._table[ids.long()]) for ids in drawn]
 
     def timed(self, batch):
         for ids, rows in self.ready:
