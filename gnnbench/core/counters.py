@@ -245,6 +245,7 @@ PART_IMBALANCE = {
     )
 }  # fmt: skip
 PART_BYTES = declare("part_bytes", "B", "bytes of the graph in the private memory of a rank")
+REORDER_TIME = declare("reorder_time_s", "s", "time to reorder batches, a part of memory IO")
 REORDERED = declare(
     "reordered", "", "batches executed at another position than in the default order"
 )

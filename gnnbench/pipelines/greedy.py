@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.core.counters import REORDERED
+from gnnbench.core.counters import REORDER_TIME, REORDERED
 from gnnbench.core.stage import option
 from gnnbench.pipelines.order import OrderSpec, Permuted
 
@@ -40,9 +40,17 @@ class GreedyOrder(Permuted):
     """Batches of the random permutation, reordered window by window once they are sampled."""
 
     def __init__(self, spec: Greedy, job: Job) -> None:
+        from gnnbench.measure.stopwatch import Stopwatch
+
         cell = job.cell
         super().__init__(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
         self.window, self._start, self._counts = spec.window, spec.start, job.counts
+        self._watch = Stopwatch(job.device)
+        job.counts.settled_by(self._count_time)
+
+    def _count_time(self) -> None:
+        if seconds := self._watch.take():
+            self._counts.add("order", REORDER_TIME, seconds)
 
     def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
         """Return the order in which a window's batches run after ``last``.
@@ -53,7 +61,8 @@ class GreedyOrder(Permuted):
 
         carried = [last] if last is not None and self._start == CARRIED else []
         nodes = [b.input_nodes for b in (*carried, *batches)]
-        with_carried = greedy_order(match_degrees(overlaps(nodes)))
+        with self._watch:
+            with_carried = greedy_order(match_degrees(overlaps(nodes)))
         order = [position - len(carried) for position in with_carried[len(carried) :]]
         moved = sum(position != index for index, position in enumerate(order))
         self._counts.add("order", REORDERED, moved)

@@ -14,9 +14,10 @@ from types import MappingProxyType
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import Until
-from gnnbench.reproduction.evidence import RunEvidence
+from gnnbench.core.counters import REORDER_TIME
+from gnnbench.reproduction.evidence import EpochCounts, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import of_metric, or_nan
-from gnnbench.schema import CellRow, RatioRow, SampleRow
+from gnnbench.schema import CellRow, RatioRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, exponential, mean_interval
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
@@ -27,8 +28,10 @@ TIME_MEASURES: Mapping[str, str] = MappingProxyType(
         "sample_time": Until.SAMPLE.word,
         "memory_io_time": Until.MEMORY_IO.word,
         "compute_time": Until.COMPUTE.word,
+        "fetch_time": Until.MEMORY_IO.word,
     }
 )
+FETCH_TIME = "fetch_time"  # memory IO without the time to reorder batches
 DIFFERENT_WORK = "the work of the two differs"
 
 
@@ -40,6 +43,8 @@ def time_ratio(
     ``NOTHING`` where the two were not paired or the run has no such ratio.
     """
     phase = TIME_MEASURES[measure]
+    if measure == FETCH_TIME:
+        return _fetch_ratio(evidence, first, second)
     for a, b, inverted in ((first, second, False), (second, first, True)):
         for ratio, doubt in _reported_ratios(evidence, a, b, phase):
             if inverted:
@@ -49,10 +54,26 @@ def time_ratio(
         if couple["work_class"] == "different":
             return NOTHING, DIFFERENT_WORK
         ratio = _from_epochs(
-            evidence, first, second, lambda sample: sample[f"{phase}_time_s"] or 0.0
+            evidence, first, second, lambda epoch: epoch.sample[f"{phase}_time_s"] or 0.0
         )
         return ratio, _row_doubt(couple) or _few_pairs(ratio.n)
     return NOTHING, ""
+
+
+def _fetch_ratio(evidence: RunEvidence, first: CellRow, second: CellRow) -> tuple[Estimate, str]:
+    rows: list[RatioRow | CellRow] = list(filter(None, [_couple(evidence, first, second)]))
+    rows += [b for a, b in ((first, second), (second, first)) if b["reference_id"] == a["id"]]
+    for row in rows:
+        if row["work_class"] == "different":
+            return NOTHING, DIFFERENT_WORK
+        ratio = _from_epochs(evidence, first, second, _fetch_s)
+        return ratio, _row_doubt(row) or _few_pairs(ratio.n)
+    return NOTHING, ""
+
+
+def _fetch_s(epoch: EpochCounts) -> float:
+    reorder_s = sum(value for _, name, _, value in epoch.counts if name == REORDER_TIME.name)
+    return max((epoch.sample["memory_io_time_s"] or 0.0) - reorder_s, 0.0)
 
 
 def _reported_ratios(
@@ -98,7 +119,7 @@ def _few_pairs(pairs: int | None) -> str:
 
 
 def _from_epochs(
-    evidence: RunEvidence, first: CellRow, second: CellRow, time: Callable[[SampleRow], float]
+    evidence: RunEvidence, first: CellRow, second: CellRow, time: Callable[[EpochCounts], float]
 ) -> Estimate:
     """Ratio of times of an epoch: geometric mean over pairs of fresh processes.
 
@@ -115,11 +136,11 @@ def _from_epochs(
 
 
 def _epoch_times(
-    evidence: RunEvidence, cell: str, pairs: set[str], time: Callable[[SampleRow], float]
+    evidence: RunEvidence, cell: str, pairs: set[str], time: Callable[[EpochCounts], float]
 ) -> dict[tuple[str, int, int], float]:
     """Times of a cell's epochs by pair, trial and iteration."""
     times = {}
     for epoch in evidence.epochs.get(cell, []):
-        if epoch.sample.pair in pairs and (seconds := time(epoch.sample)):
+        if epoch.sample.pair in pairs and (seconds := time(epoch)):
             times[epoch.sample.pair, epoch.sample.life, epoch.sample.round] = seconds
     return times

@@ -40,11 +40,15 @@ def test_carried_start_follows_the_last_batch_of_the_previous_window(small_graph
     assert made.arrange(WINDOW, LAST) == [1, 0, 2]
 
 
-def test_moved_batches_are_counted(small_graph):
+def test_moved_batches_and_the_time_to_reorder_are_counted(small_graph):
     counts = Counts()
     made = Greedy().build(Job(Cell("e", "s", "small", "gcn"), small_graph, counts))
     made.arrange(WINDOW, None)
-    assert counts.rows() == [["order", "reordered", "", 2]]
+    moved, (*time, seconds) = counts.rows()
+    assert moved == ["order", "reordered", "", 2]
+    assert time == ["order", "reorder_time_s", ""] and seconds > 0
+    counts.clear()
+    assert counts.rows() == []
 
 
 def test_batches_are_as_drawn(small_graph):

@@ -63,6 +63,21 @@ def test_phase_ratio_needs_enough_pairs_and_equal_work(tmp_path):
     assert verdict_of(timed(**COMPUTE_CLAIM), apart).verdict == "not measured"
 
 
+@pytest.mark.parametrize("has_couple", [False, True])
+def test_fetch_time_is_memory_io_without_reordering(tmp_path, has_couple):
+    cells = [whole_epoch_row("a", "dgl"), whole_epoch_row("b", "fastgl")]
+    cells[1]["reference_id"], cells[1]["work_class"] = "a", "identical"
+    samples = [*times("a", "a-b", 1.0), *times("b", "a-b", 1.0)]
+    for sample in samples:
+        if sample["id"] == "b":
+            sample["counts"] = [["order", "reorder_time_s", "", 0.1]]
+    ratios = [pair_ratio()] if has_couple else []
+    folder = write_run(tmp_path / "run", cells, samples, ratios=ratios)
+    wanted = {"of": "dgl", "versus": "fastgl", "measure": "fetch_time", "number": (1.9, 2.1)}
+    (finding,) = verdict_of(timed(**wanted), folder).findings
+    assert finding.verdict == "holds" and finding.estimate.value == pytest.approx(2.0)
+
+
 def test_gains_over_one_reference_are_compared(tmp_path):
     cells = [whole_epoch_row(i, "tsota", {"schedule": {"name": n}}, pairs=5)
              for i, n in (("ref", "none"), ("a", "serial"), ("b", "prefetch"))]  # fmt: skip
