@@ -9,7 +9,7 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
 from gnnbench.core.stage import option
 from gnnbench.distributed.partition.split import HYBRID, NONE, SPLITS, VANILLA, Split
-from gnnbench.pipelines.schedule import FLAT, WAYS, Schedule, ScheduleSpec
+from gnnbench.pipelines.schedule import DDP, FLAT, WAYS, Schedule, ScheduleSpec
 from gnnbench.pipelines.schedule_plan import SchedulePlan
 from gnnbench.pipelines.training_step import EAGER
 
@@ -30,6 +30,7 @@ ORDERS = ("as-drawn",)
 AGREED = (*ORDERS, "greedy")  # all ranks use rank 0's
 PARTITION_STORES = ("host", "gpu")  # in which a rank stores its own rows
 DEFAULT, METIS = "default", "metis"
+SPLIT, WHOLE = "split", "whole"
 
 
 def check_cache(schedule: str, features: StoreSpec) -> None:
@@ -47,22 +48,39 @@ def check_cache(schedule: str, features: StoreSpec) -> None:
 
 
 class DataParallelPlan(SchedulePlan):
-    """Ranks share every batch."""
+    """Ranks share every batch, or have whole batches of their own."""
 
     _spec: DataParallel
+
+    @property
+    def _own_batches(self) -> int:
+        """Batches of an epoch for each one that a rank runs."""
+        return self._spec.ranks if self._spec.batches == WHOLE else 1
+
+    @property
+    def batches_per_update(self) -> int:
+        """One batch, or one of each rank."""
+        return self._own_batches
+
+    def steady_after(self, window: int) -> int | None:
+        """Return after how many batches of an epoch each rank's memory has reached its peak."""
+        own = super().steady_after(window)
+        return None if own is None else own * self._own_batches
 
     def check(
         self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
     ) -> None:
         """Raise ``UnsupportedError`` if ranks would not sample what one rank samples, or would run
         batches in different orders."""
-        if not (sampler.mini_batches and sampler.repeats):
+        if self._spec.batches == WHOLE:
+            self._check_whole(order)
+        elif not (sampler.mini_batches and sampler.repeats):
             self._check_own_random_numbers(sampler)
         elif sampler.frontier != "cumulative":
             raise UnsupportedError(
                 f"schedule '{self._spec.name}' needs frontier=cumulative: with"
                 f" '{sampler.frontier}' the hop at which a node is first met depends on a"
-                " batch's other seeds"
+                " batch's other seeds; or schedule.batches=whole"
             )
         if features is not None and features.name not in DATA_PARALLEL_STORES:
             raise UnsupportedError(
@@ -79,6 +97,15 @@ class DataParallelPlan(SchedulePlan):
             )
 
         self._check_partition(sampler, features, device)
+
+    def _check_whole(self, order: OrderSpec) -> None:
+        """Raise ``UnsupportedError`` if a rank would not know the seeds of an update."""
+        if self._spec.gradients == DDP and order.name not in ORDERS:
+            raise UnsupportedError(
+                "schedule.batches=whole has each rank reorder its own batches, and"
+                " schedule.gradients=ddp needs the seeds of all ranks' next batches; take"
+                f" gradients=flat, or order={' or '.join(ORDERS)} instead of '{order.name}'"
+            )
 
     def _check_own_random_numbers(self, sampler: SamplerSpec) -> None:
         """Raise ``UnsupportedError`` if the ranks' own random numbers cannot be checked."""
@@ -140,7 +167,11 @@ class DataParallelPlan(SchedulePlan):
         return sampler.lean() if self._spec.partition == VANILLA else sampler, features
 
     def rank_schedule(self, rank: int, ranks: int) -> RankSchedule:
-        """Return a rank's shard of every batch."""
+        """Return a rank's shards of all batches, or its own batches."""
+        if self._spec.batches == WHOLE:
+            from gnnbench.distributed.whole_batches import WholeBatchSchedule
+
+            return WholeBatchSchedule(rank, ranks, self._spec.gradients)
         from gnnbench.distributed.rank_schedule import RankSchedule
 
         return RankSchedule(rank, ranks, self._spec.gradients)
@@ -151,7 +182,11 @@ class DataParallel(ScheduleSpec):
     """Rank 0 is the worker itself, the others are its processes (``docs/several-gpus.md``).
 
     Random numbers depend on vertex, hop and batch. So ranks sample what one rank samples, if every
-    hop expands all known nodes (``frontier=cumulative``).
+    hop expands all known nodes (``frontier=cumulative``), or if batches are not split.
+
+    ``batches=whole`` is the training of the papers and of DGL's ``DataLoader`` with ``use_ddp``: an
+    update has a whole batch of each rank, and an epoch has ceil(batches / ranks) updates. Batch i
+    of the epoch is on rank i mod ranks (``gnnbench.distributed.whole_batches``).
     """
 
     name: ClassVar[str] = "data-parallel"
@@ -183,6 +218,14 @@ class DataParallel(ScheduleSpec):
         WAYS,
         added=True,
     )
+    batches: str = option(
+        SPLIT,
+        "what a rank trains on; split: a shard of every batch; whole: batches of its own, as in"
+        " DGL's and the papers' training on several GPUs, so that an update has a batch of each"
+        " rank",
+        (SPLIT, WHOLE),
+        added=True,
+    )
 
     def missing(self, device: str) -> Missing | None:
         """Return METIS if it is to partition and missing."""
@@ -195,6 +238,12 @@ class DataParallel(ScheduleSpec):
     def resolved(self, device: str) -> Self:
         """Return the spec with all defaults. Raises ``UnsupportedError``."""
         made = super().resolved(device)
+        if made.batches == WHOLE and made.partition != NONE:
+            raise UnsupportedError(
+                f"schedule.partition={made.partition} gives a rank the seeds of its part, and"
+                " schedule.batches=whole gives it all seeds of a batch; take partition=none, or"
+                " batches=split"
+            )
         if made.partition == NONE:
             if made.method != DEFAULT:
                 raise UnsupportedError(
@@ -209,6 +258,14 @@ class DataParallel(ScheduleSpec):
         from gnnbench.distributed.launcher import Launcher
         from gnnbench.distributed.rank_schedule import RankSchedule
 
+        if self.batches == WHOLE:
+            from gnnbench.distributed.whole_batches import (
+                WholeBatchCoordination,
+                WholeBatchSchedule,
+            )
+
+            own = WholeBatchSchedule(0, self.ranks, self.gradients)
+            return Launcher(job, own, WholeBatchCoordination(job, self.ranks))
         split = None
         if self.partition != NONE:
             split = Split(self.partition, self.method, job.cell.seed)

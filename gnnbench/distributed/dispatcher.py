@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from torch import Tensor
@@ -24,28 +23,25 @@ from gnnbench.core.counters import (
 from gnnbench.core.job import Job
 from gnnbench.distributed.allocation import Allocation, allocate
 from gnnbench.distributed.bounded_queue import QueueSlots
-from gnnbench.distributed.coordination import Coordination
 from gnnbench.distributed.executor import CHANNEL, Executor, JoinWithRole
-from gnnbench.distributed.factored_results import TrainedEpoch, merge_trained
+from gnnbench.distributed.factored_results import TrainedEpoch
 from gnnbench.distributed.merge import MergedEpoch
 from gnnbench.distributed.rank_messages import PhaseTimes, expect
 from gnnbench.distributed.rank_monitor import RankLoss
-from gnnbench.distributed.rank_trainer import rank_trainer
 from gnnbench.distributed.scheduler import Scheduler, SchedulerChannel, channel_pair
-from gnnbench.distributed.step_verification import StepVerification, flat_weights
-from gnnbench.distributed.tasks import TaskQueue, TrainingPace, TrainingStep
+from gnnbench.distributed.step_coordination import StepCoordination
+from gnnbench.distributed.tasks import TaskQueue, TrainingPace
 from gnnbench.measure.timeline import Span
 from gnnbench.pipelines.schedule import Stages
-from gnnbench.pipelines.utilization import add_rows, count_busy, count_imbalance
+from gnnbench.pipelines.utilization import count_busy, count_imbalance
 
 
-class Dispatcher(Coordination):
+class Dispatcher(StepCoordination):
     """Divides the ranks into samplers and trainers, and distributes the batches of each epoch.
 
     ``own`` is rank 0's executor, a trainer. There are as many ranks as ``requested`` samplers and
     trainers; with ``auto`` they are divided by a measurement. ``queue``, ``depth`` and ``standby``
-    are fields of the spec. ``steps`` are those of the last epoch; ``verification`` is set after an
-    epoch whose every batch the gate checks.
+    are fields of the spec.
     """
 
     def __init__(
@@ -60,9 +56,7 @@ class Dispatcher(Coordination):
         self._abort: Callable[[], None] = lambda: None
         self.scheduler = Scheduler(self._channels, self._slots, lambda: self._abort())
         self._phase_times: PhaseTimes | None = None
-        self._batches = 0
-        self.verification: StepVerification | None = None
-        self.steps: list[TrainingStep] = []
+        super().__init__()
         self._channels[0], theirs = channel_pair()
         own.channel = SchedulerChannel(Connection(theirs.detach()))
 
@@ -101,21 +95,17 @@ class Dispatcher(Coordination):
     ) -> Iterator[None]:
         roles = self._own.roles
         trainers, ranks = roles.trainers, self._own.ranks
-        self.verification = None
-        trainer = rank_trainer(stages)
-        before = trainer.kept() if records_edges and trainer is not None else None
         tasks = TaskQueue(
             len(batches), len(self._slots), range(trainers, ranks), range(trainers),
             roles.standby, self._pace,
         )  # fmt: skip
         self.scheduler.begin(tasks)
-        try:
-            yield
-        finally:
-            self.scheduler.end()
-        self._batches, self.steps = len(batches), tasks.steps
-        if before is not None and trainer is not None:
-            self.verification = StepVerification(batches, stages, before, flat_weights(trainer))
+        with self.recorded(batches, stages, records_edges):
+            try:
+                yield
+            finally:
+                self.scheduler.end()
+        self.steps = tasks.steps
         counts = self._job.counts
         counts.add("schedule", SAMPLERS, ranks - trainers)
         counts.add("schedule", TRAINERS, trainers)
@@ -128,21 +118,8 @@ class Dispatcher(Coordination):
             counts.add("schedule", measure, getattr(self._phase_times, f"{phase}_s"))
 
     def merge(self, epoch: int, results: Sequence[object]) -> MergedEpoch:
-        """Merge the results of all ranks.
-
-        If a step of a verification epoch had several batches, this process takes its steps again.
-        """
-        merged = merge_trained(expect(TrainedEpoch, results), self._batches)
-        if self.verification is None or merged.reason:
-            return merged
-        if all(len(step.batches) < 2 for step in self.steps):
-            return merged
-        counts = self._job.counts
-        rows = counts.rows()
-        fault = self.verification.fault(epoch, self.steps, merged.losses or [])
-        counts.clear()  # of what the verification loaded
-        add_rows(counts, rows)
-        return replace(merged, reason=fault)
+        """Merge the results of all ranks, and verify the steps of a verification epoch."""
+        return self.merge_whole(epoch, expect(TrainedEpoch, results), self._job.counts)
 
     def count(self, counts: Counts, spans_by_rank: list[list[Span]]) -> None:
         """Count times by rank, and imbalance by role: samplers do not load, trainers not sample."""

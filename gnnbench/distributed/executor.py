@@ -19,8 +19,8 @@ from gnnbench.core.job import Job
 from gnnbench.core.minibatch import MiniBatch, Sizes
 from gnnbench.core.rendezvous import Peers
 from gnnbench.distributed.bounded_queue import SlotAccess, SlotMemory
-from gnnbench.distributed.factored_results import TrainedBatch, TrainedEpoch
-from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.factored_results import TrainedEpoch
+from gnnbench.distributed.process_group import TrainerTeam
 from gnnbench.distributed.rank_messages import JoinGroup
 from gnnbench.distributed.rank_schedule import RankSchedule, RankScheduleAudit, weights_digest
 from gnnbench.distributed.rank_trainer import rank_trainer
@@ -51,15 +51,6 @@ class JoinWithRole(JoinGroup):
     trainers: int = 1
     depth: int = 1
     standby: bool = False
-
-
-class TrainerTeam(RankGroup):
-    """The ranks that train in a step, always the first ones; a loss is that of a rank's batch."""
-
-    def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """Replace a rank's gradients by those of all members' batches; returns ``loss``."""
-        super().all_reduce(parameters, loss, labelled)
-        return loss
 
 
 class ExecutorAudit(RankScheduleAudit):
@@ -183,15 +174,10 @@ class Executor(RankSchedule):
     def results(self, reason: str, seen: Sequence[bytes] = ()) -> object:
         """Return what the rank trained on since the last call, a ``TrainedEpoch``."""
         trained, self.trained = self.trained, []
-        batches = []
-        for number, sizes, loss in trained:
-            value = None if loss is None else float(loss)
-            seeds, edges, nodes = sizes.seeds.numel(), sizes.num_edges, sizes.num_nodes
-            batches.append(TrainedBatch(number, seeds, edges, nodes, value))
         weights = ""
         if self._trainer is not None and 0 <= self.last_step == self.steps - 1:
             weights = weights_digest(self._trainer.model)
-        return TrainedEpoch(batches, reason, weights, list(seen))
+        return TrainedEpoch.of(trained, reason, weights, seen)
 
     def close(self) -> None:
         """Leave the group and the queue."""

@@ -1,12 +1,18 @@
-"""Results that the ranks of ``schedule=factored`` report for an epoch, and their merge."""
+"""Results that ranks with whole batches report for an epoch, and their merge."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gnnbench.distributed.merge import MergedEpoch, first_fault
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gnnbench.core.minibatch import Sizes
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,22 @@ class TrainedEpoch:
     reason: str
     weights: str
     seen: list[bytes] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        trained: Sequence[tuple[int, Sizes, Tensor | None]],
+        reason: str,
+        weights: str,
+        seen: Sequence[bytes],
+    ) -> TrainedEpoch:
+        """Build it from number, sizes and loss of each batch."""
+        batches = []
+        for number, sizes, loss in trained:
+            value = None if loss is None else float(loss)
+            seeds, edges, nodes = sizes.seeds.numel(), sizes.num_edges, sizes.num_nodes
+            batches.append(TrainedBatch(number, seeds, edges, nodes, value))
+        return cls(batches, reason, weights, list(seen))
 
 
 def merge_trained(ranks: Sequence[TrainedEpoch], batches: int) -> MergedEpoch:

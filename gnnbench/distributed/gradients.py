@@ -46,8 +46,8 @@ class FlatReduce:
     def __init__(self, group: ReducingGroup) -> None:
         self._group = group
 
-    def begin(self, labels: Tensor) -> None:
-        """Take the labels of the next batch, of all ranks, int64 ``[seeds]``."""
+    def begin(self, labels: Callable[[], Tensor]) -> None:
+        """Take what returns the labels of the next update, of all ranks, int64 ``[seeds]``."""
 
     def learn(
         self, trainer: GradientSource, blocks: Sequence[object], rows: Tensor, labels: Tensor
@@ -71,39 +71,44 @@ class OverlappedReduce:
 
     Every rank knows the seeds of the whole batch. Each divides the sum of its losses by all seeds
     that have labels, so that summed gradients are those of the mean. A step returns the rank's
-    share of the loss; one all-reduce at the end of the epoch adds up the shares.
+    share of the loss; one all-reduce at the end of the epoch adds up the shares. ``whole``: a rank
+    has a batch of its own, and a step returns that batch's mean loss.
     """
 
-    def __init__(self, group: ReducingGroup, model: nn.Module) -> None:
-        self._group = group
+    def __init__(self, group: ReducingGroup, model: nn.Module, whole: bool = False) -> None:
+        self._group, self._whole = group, whole
         self._labelled = torch.zeros((), device=group.device)
         # All ranks build the same model, and receive rank 0's weights before an epoch.
         self._model = nn.parallel.DistributedDataParallel(_SummedLoss(model), init_sync=False)
         # torch refuses annotations that are text, as this module's are.
         self._model.register_comm_hook(group, lambda state, bucket: _reduce_bucket(state, bucket))
 
-    def begin(self, labels: Tensor) -> None:
-        """Take the labels of the whole batch."""
-        self._labelled = (labels >= 0).sum().to(torch.float32)
+    def begin(self, labels: Callable[[], Tensor]) -> None:
+        """Count the labelled seeds of the whole update."""
+        self._labelled = (labels() >= 0).sum().to(torch.float32)
 
     def learn(
         self, trainer: GradientSource, blocks: Sequence[object], rows: Tensor, labels: Tensor
     ) -> Tensor:
-        """Set the parameters' gradients to the whole batch's; returns the rank's loss share."""
-        return self._back(self._model(blocks, rows, labels))
+        """Set the parameters' gradients to the whole update's.
+
+        Returns the rank's loss share, or the mean loss of its own batch.
+        """
+        own = (labels >= 0).sum() if self._whole else self._labelled
+        return self._back(self._model(blocks, rows, labels), own)
 
     def learn_of_nothing(self, trainer: GradientSource) -> Tensor:
         """Do the same without seeds: 0 times every parameter gives gradients to reduce."""
-        return self._back(self._model(None, None, None))
+        return self._back(self._model(None, None, None), self._labelled)
 
-    def _back(self, summed: Tensor) -> Tensor:
+    def _back(self, summed: Tensor, seeds: Tensor) -> Tensor:
         (summed / self._labelled.clamp(min=1)).backward()
-        return summed.detach() / self._labelled
+        return summed.detach() / seeds
 
     def losses(self, step_losses: Sequence[Tensor]) -> list[Tensor]:
         """Add up the shares of all ranks."""
-        if not step_losses:
-            return []
+        if not step_losses or self._whole:
+            return list(step_losses)
         summed = torch.stack(list(step_losses))
         with self._group.timed_reduce():
             dist.all_reduce(summed)

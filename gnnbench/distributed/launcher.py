@@ -67,6 +67,10 @@ class LauncherAudit(RankAudit):
         """Return rank 0's seeds."""
         return self._own.rank_audit.own_seeds(batches)
 
+    def own_numbers(self, batches: int) -> range:
+        """Return the numbers of rank 0's batches."""
+        return self._own.rank_audit.own_numbers(batches)
+
     def trained_batches(self, batches: int) -> int:
         """Return on how many batches rank 0 trained."""
         return self._own.rank_audit.trained_batches(batches)

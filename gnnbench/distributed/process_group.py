@@ -164,6 +164,15 @@ class RankGroup:
             dist.destroy_process_group()
 
 
+class TrainerTeam(RankGroup):
+    """The ranks that train in a step, always the first ones; a loss is that of a rank's batch."""
+
+    def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
+        """Replace a rank's gradients by those of all members' batches; returns ``loss``."""
+        super().all_reduce(parameters, loss, labelled)
+        return loss
+
+
 @contextmanager
 def _loopback(variable: str) -> Iterator[None]:
     """Set an environment variable so that ranks of one host listen on no other interface."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from gnnbench.core.job import Job
 from gnnbench.core.rendezvous import Peers
 from gnnbench.distributed.gradients import OverlappedReduce
 from gnnbench.distributed.merge import BatchShard, RankEpoch, merge_ranks
-from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.process_group import RankGroup, TrainerTeam
 from gnnbench.distributed.rank_messages import JoinGroup
 from gnnbench.distributed.rank_trainer import RankTrainer, rank_trainer
 from gnnbench.distributed.shard_epoch import ShardEpoch, rank_seeds, seed_shard
@@ -40,6 +40,13 @@ def weights_digest(model: nn.Module) -> str:
 def process_bytes(device: torch.device, stages: Stages) -> int:
     """Return this process's private memory: on a GPU the peak so far, on the host the current."""
     return stages.peak_bytes if device.type == "cuda" else private_bytes()
+
+
+class OwnPart(Protocol):
+    """A rank's part of an epoch."""
+
+    def run(self, epoch: int, batches: list[Tensor]) -> None:
+        """Run it; ``batches`` are the seeds of the whole epoch."""
 
 
 class RankScheduleAudit(RankAudit):
@@ -84,9 +91,11 @@ class RankSchedule(Schedule):
 
     ``group`` is set once all ranks have joined, ``partition`` if the graph is partitioned.
     ``broadcasts_state``: rank 0 sends its weights before an epoch, because another rank's differ.
-    ``copied``: batches of the next epochs that are copied aside and checked.
+    ``copied``: batches of the next epochs that are copied aside and checked. ``whole``: batches are
+    not divided, and a loss is that of a rank's batch.
     """
 
+    whole: ClassVar[bool] = False
     group: RankGroup | None = None
     partition: RankPartition | None = None
     broadcasts_state = True
@@ -109,10 +118,12 @@ class RankSchedule(Schedule):
 
     def join(self, peers: Peers, job: Job, message: JoinGroup) -> None:
         """Join the process group; all ranks are members on return."""
-        self.group = RankGroup(self.rank, self.ranks, job.device, job.counts, peers.pulse)
+        kind = TrainerTeam if self.whole else RankGroup
+        self.group = kind(self.rank, self.ranks, job.device, job.counts, peers.pulse)
         self.group.join(peers.store)
         if self._gradients == DDP and self._trainer is not None:
-            self.group.gradients = OverlappedReduce(self.group, self._trainer.model)
+            model = self._trainer.model
+            self.group.gradients = OverlappedReduce(self.group, model, self.whole)
         if self.partition is not None:
             self.partition.check_agreement()
 
@@ -129,11 +140,10 @@ class RankSchedule(Schedule):
         until: Until,
     ) -> None:
         """Run the rank's part of every batch, starting from rank 0's weights."""
-        self._shards = []
         assert self.group is not None
         trainer = self._trainer = rank_trainer(stages)
         self._sampler = stages.sampler
-        running = ShardEpoch(self, self.group, stages, timeline, until, self._shards)
+        running = self._own_part(self.group, stages, timeline, until)
         if trainer is None:
             running.run(epoch, batches)
             return
@@ -144,6 +154,13 @@ class RankSchedule(Schedule):
             running.run(epoch, batches)
         finally:
             trainer.group = None
+
+    def _own_part(
+        self, group: RankGroup, stages: Stages, timeline: Timeline, until: Until
+    ) -> OwnPart:
+        """Return what runs the rank's part of the next epoch."""
+        self._shards = []
+        return ShardEpoch(self, group, stages, timeline, until, self._shards)
 
     def results(self, reason: str, seen: Sequence[bytes] = ()) -> object:
         """Return what the rank did since the last call, a ``RankEpoch``.

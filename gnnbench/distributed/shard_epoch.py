@@ -124,7 +124,7 @@ class ShardEpoch:
         self, trainer: RankTrainer, all_seeds: Tensor, batch: Batch | None, rows: Tensor | None
     ) -> None:
         """Train on the rank's shard of a batch, None if it has no seeds."""
-        self.group.gradients.begin(trainer.labels_at(all_seeds))
+        self.group.gradients.begin(lambda: trainer.labels_at(all_seeds))
         if batch is None:
             trainer.losses.append(trainer.step_of_nothing())
         else:

@@ -42,7 +42,7 @@ class TrainingStep:
     """
 
     number: int
-    batches: range
+    batches: Sequence[int]
     members: tuple[int, ...]
     joins: bool
     unassigned: list[int] = field(init=False)  # batches

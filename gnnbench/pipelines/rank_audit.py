@@ -26,6 +26,10 @@ class RankAudit:
         """Return for each of an epoch's batches the seeds that this process samples for."""
         return list(batches)
 
+    def own_numbers(self, batches: int) -> range:
+        """Return the numbers of an epoch's ``batches`` that this process runs."""
+        return range(batches)
+
     def trained_batches(self, batches: int) -> int:
         """Return on how many of ``batches`` batches of the last epoch this process trained."""
         return batches

@@ -37,22 +37,24 @@ def check_seeds(batches: Sequence[Tensor], train: Tensor) -> str:
 
 
 def check_batch_order(
-    executed: Sequence[tuple[int, Sizes]], window: int
+    executed: Sequence[tuple[int, Sizes]], window: int, own: range | None = None
 ) -> tuple[list[Sizes], str]:
     """Restore the order in which batches were sampled, and check the order in which they ran.
 
-    ``executed`` are (batch number, sizes) as they ran. Batch reordering may move batches within
-    windows of ``window``; a window of 1 moves nothing. A wrong batch number is detected when the
-    seeds are compared with the epoch's.
+    ``executed`` are (batch number, sizes) as they ran; ``own`` are the numbers of the batches that
+    this process runs, by default all. Batch reordering may move them within windows of ``window``;
+    a window of 1 moves nothing. A wrong batch number is detected when the seeds are compared with
+    the epoch's.
     """
     if window == 1:
         return [sizes for _, sizes in executed], ""
     numbers = [number for number, _ in executed]
     sampled = [sizes for _, sizes in sorted(executed, key=lambda batch: batch[0])]
-    if sorted(numbers) != list(range(len(executed))):
+    due = (range(len(executed)) if own is None else own)[: len(executed)]
+    if sorted(numbers) != list(due):
         return sampled, "the order left out batches, or ran some of them twice"
     for position, number in enumerate(numbers):
-        if position // window != number // window:
+        if position // window != due.index(number) // window:
             return sampled, (
                 f"batch {number + 1} was run as the epoch's {position + 1}., outside its window of"
                 f" {window}"

@@ -60,7 +60,8 @@ class EpochAuditor:
         if lazy_fault:
             executed = []
         copies_fault = self._check_copies(executed, window)
-        batches, order_fault = check_batch_order(executed, window)
+        own = system.schedule.rank_audit.own_numbers(len(seeds))
+        batches, order_fault = check_batch_order(executed, window, own)
         last = system.recorder.take_last()
         reason = (
             lazy_fault

@@ -1,0 +1,125 @@
+"""``schedule.batches=whole``: each rank trains on whole batches of its own.
+
+Batch i of the epoch is on rank i mod N, and update u has the batches uN to uN + N - 1: the updates
+of ``schedule=factored`` with N trainers. Public code cuts the shuffled training nodes into one
+contiguous chunk per rank instead, and each chunk into batches (DGL's ``DataLoader`` with
+``use_ddp``); it repeats nodes where the chunks would differ in size. Both give a rank random
+batches. Here the batches of all ranks are those of one process, and no node is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import zip_longest
+from typing import TYPE_CHECKING, ClassVar
+
+from torch import Tensor
+
+from gnnbench.core.cell import Until
+from gnnbench.core.counters import UPDATES, Counts
+from gnnbench.core.job import Job
+from gnnbench.distributed.factored_results import TrainedEpoch
+from gnnbench.distributed.merge import MergedEpoch
+from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.rank_messages import expect
+from gnnbench.distributed.rank_schedule import (
+    OwnPart,
+    RankSchedule,
+    RankScheduleAudit,
+    weights_digest,
+)
+from gnnbench.distributed.step_coordination import StepCoordination
+from gnnbench.distributed.tasks import TrainingStep
+from gnnbench.distributed.whole_epoch import Trained, WholeBatchEpoch, num_updates, own_numbers
+from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines.schedule import FLAT, Stages
+
+if TYPE_CHECKING:
+    from gnnbench.sampling.stage import SamplerStage
+
+
+class WholeBatchAudit(RankScheduleAudit):
+    """A rank's own batches, which one process would run in the same way."""
+
+    def __init__(self, schedule: WholeBatchSchedule) -> None:
+        super().__init__(schedule)
+        self._rank, self._ranks = schedule.rank, schedule.ranks
+
+    def own_numbers(self, batches: int) -> range:
+        """Return the numbers of the rank's batches."""
+        return own_numbers(batches, self._rank, self._ranks)
+
+    def own_seeds(self, batches: Sequence[Tensor]) -> list[Tensor]:
+        """Return the seeds of the rank's batches."""
+        return [batches[number] for number in self.own_numbers(len(batches))]
+
+    def trained_batches(self, batches: int) -> int:
+        """Return on how many batches the rank has to train."""
+        return len(self.own_numbers(batches))
+
+    def sampled_per_seed(
+        self, sampler: SamplerStage, batches: Sequence[Tensor]
+    ) -> tuple[float, float] | None:
+        """Return None: each batch is sampled by one rank."""
+        return None
+
+
+class WholeBatchSchedule(RankSchedule):
+    """One rank's batches of each epoch, phase by phase."""
+
+    whole: ClassVar[bool] = True
+
+    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+        super().__init__(rank, ranks, gradients)
+        self._trained: list[Trained] = []
+        self.rank_audit = WholeBatchAudit(self)
+
+    def _own_part(
+        self, group: RankGroup, stages: Stages, timeline: Timeline, until: Until
+    ) -> OwnPart:
+        """Return what runs the rank's batches of the next epoch."""
+        self._trained = []
+        return WholeBatchEpoch(self.rank, self.ranks, group, stages, timeline, until, self._trained)
+
+    def results(self, reason: str, seen: Sequence[bytes] = ()) -> object:
+        """Return what the rank trained on since the last call, a ``TrainedEpoch``."""
+        trained, self._trained = self._trained, []
+        weights = "" if self._trainer is None else weights_digest(self._trainer.model)
+        return TrainedEpoch.of(trained, reason, weights, seen)
+
+
+class WholeBatchCoordination(StepCoordination):
+    """Merges the batches of ``ranks``; an update has the next batch of each."""
+
+    def __init__(self, job: Job, ranks: int) -> None:
+        super().__init__()
+        self._job, self._ranks = job, ranks
+
+    def epoch(
+        self, batches: list[Tensor], stages: Stages, until: Until, records_edges: bool
+    ) -> AbstractContextManager[None]:
+        """Return a context that keeps what a verification needs, and counts the updates."""
+        return self._counted(batches, stages, until, records_edges)
+
+    @contextmanager
+    def _counted(
+        self, batches: list[Tensor], stages: Stages, until: Until, records_edges: bool
+    ) -> Iterator[None]:
+        with self.recorded(batches, stages, records_edges):
+            yield
+        if until is Until.COMPUTE:
+            updates = num_updates(len(batches), self._ranks)
+            self._job.counts.add("schedule", UPDATES, updates)
+
+    def merge(self, epoch: int, results: Sequence[object]) -> MergedEpoch:
+        """Merge the results of all ranks, and verify the updates of a verification epoch."""
+        trained = expect(TrainedEpoch, results)
+        by_rank = [[batch.number for batch in rank.batches] for rank in trained]
+        members = tuple(range(self._ranks))
+        self.steps = [
+            TrainingStep(step, [n for n in numbers if n is not None], members, joins=False)
+            for step, numbers in enumerate(zip_longest(*by_rank))
+        ]
+        counts: Counts = self._job.counts
+        return self.merge_whole(epoch, trained, counts)
