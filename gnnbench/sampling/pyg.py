@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -153,27 +154,36 @@ class LoaderStage(SamplerStage):
         super().__init__(spec, job)
         self._expected: Sequence[Tensor] = ()
         self._on_host: Sequence[Tensor] = ()
+        self._last_position = 0
 
     def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
         """Remember the epoch's seeds."""
-        self._expected, self._on_host = batches, ()
+        self._expected, self._on_host, self._last_position = batches, (), 0
 
-    def _is_expected(self, seeds: Tensor, number: int) -> bool:
-        """Whether ``seeds`` are batch ``number`` of the announced epoch."""
-        return number < len(self._expected) and self._expected[number] is seeds
+    def _position(self, seeds: Tensor) -> int | None:
+        """Return the position of ``seeds`` among the announced batches; None if they are not there.
 
-    def _seeds(self, seeds: Tensor, number: int) -> Tensor:
+        A rank's batches are not numbered one after the other.
+        """
+        last, size = self._last_position, len(self._expected)
+        for position in chain(range(last, size), range(min(last, size))):
+            if self._expected[position] is seeds:
+                self._last_position = position
+                return position
+        return None
+
+    def _seeds(self, seeds: Tensor) -> Tensor:
         """Seeds on the host; an epoch's seeds are copied at once, since a copy synchronizes."""
-        if seeds.device.type == "cpu" or not self._is_expected(seeds, number):
+        if seeds.device.type == "cpu" or (position := self._position(seeds)) is None:
             return seeds.cpu()
         if not self._on_host:
             sizes = [s.numel() for s in self._expected]
             self._on_host = torch.cat(list(self._expected)).cpu().split(sizes)
-        return self._on_host[number]
+        return self._on_host[position]
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
         """Draw a batch by the loader's collate function."""
-        return self._batch(number, self.loader.collate_fn(self._seeds(seeds, number)))
+        return self._batch(number, self.loader.collate_fn(self._seeds(seeds)))
 
     def _batch(self, number: int, out: SamplerOutput, shared: bool = False) -> PygBatch:
         hops = len(self.job.cell.fanouts)
@@ -270,10 +280,9 @@ class PygWorkersStage(PygStage):
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
         """Return the next batch of the worker processes."""
         if not (self._pending and self._pending[0] is seeds):
-            expected = self._is_expected(seeds, number)
-            self._pending = deque(self._expected[number:] if expected else [seeds])
-            numbered = enumerate(self._pending, number)
-            self._batch_sampler.batches = [self._seeds(batch, nth) for nth, batch in numbered]
+            position = self._position(seeds)
+            self._pending = deque([seeds] if position is None else self._expected[position:])
+            self._batch_sampler.batches = [self._seeds(batch) for batch in self._pending]
             # PyG's own iterator would also fetch features; its inner one does not.
             self._outputs = iter(self.loader).iterator
         assert self._outputs is not None
