@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+# What the profit counts: mini-batches in the queue and Trainers alone, as published, or all
+# mini-batches that are in no step yet, and standby Trainers that are awake.
+PUBLISHED, ALL_BATCHES = "published", "all-batches"
 TIE = 1e-9  # GPUs; times are measured, and a ratio of floats may miss a whole number by a bit
 
 

@@ -40,16 +40,16 @@ class Dispatcher(StepCoordination):
     """Divides the ranks into samplers and trainers, and distributes the batches of each epoch.
 
     ``own`` is rank 0's executor, a trainer. There are as many ranks as ``requested`` samplers and
-    trainers; with ``auto`` they are divided by a measurement. ``queue``, ``depth`` and ``standby``
-    are fields of the spec.
+    trainers; with ``auto`` they are divided by a measurement. ``queue``, ``depth``, ``standby`` and
+    ``profit`` are fields of the spec.
     """
 
     def __init__(
         self, job: Job, own: Executor, requested: Allocation, auto: bool, queue: int, depth: int,
-        standby: bool,
+        standby: bool, profit: str,
     ) -> None:  # fmt: skip
         self._job, self._own, self._requested, self._auto = job, own, requested, auto
-        self._depth, self._standby = depth, standby
+        self._depth, self._standby, self._profit = depth, standby, profit
         self._pace = TrainingPace()
         self._channels: dict[int, Connection[object, object]] = {}
         self._slots = QueueSlots(queue)
@@ -97,7 +97,7 @@ class Dispatcher(StepCoordination):
         trainers, ranks = roles.trainers, self._own.ranks
         tasks = TaskQueue(
             len(batches), len(self._slots), range(trainers, ranks), range(trainers),
-            roles.standby, self._pace,
+            roles.standby, self._pace, self._profit,
         )  # fmt: skip
         self.scheduler.begin(tasks)
         with self.recorded(batches, stages, records_edges):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.stage import option
+from gnnbench.distributed.allocation import ALL_BATCHES, PUBLISHED
 from gnnbench.distributed.data_parallel import ORDERS, PER_RANK_STORES, check_cache
 from gnnbench.pipelines.schedule import Schedule, ScheduleSpec
 from gnnbench.pipelines.schedule_plan import SchedulePlan
@@ -15,6 +16,8 @@ from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.pipelines.training_step import EAGER
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from gnnbench.core.job import Job
     from gnnbench.distributed.rank_schedule import RankSchedule
     from gnnbench.features.spec import StoreSpec
@@ -125,6 +128,26 @@ class Factored(ScheduleSpec):
         " profit says so; then the number of updates is not the same in all epochs",
         (True, False),
     )
+    profit: str = option(
+        ALL_BATCHES,
+        "what the profit of a standby trainer counts; published: batches in the queue and trainers,"
+        " as in the paper; all-batches: all batches that are in no step yet, and as trainers also"
+        " samplers that train already, so that fewer of them do",
+        (PUBLISHED, ALL_BATCHES),
+        added=True,
+    )
+
+    def resolved(self, device: str) -> Self:
+        """Return a copy with every default resolved.
+
+        Raises ``UnsupportedError`` for a profit where no sampler stands by.
+        """
+        if self.profit != ALL_BATCHES and not self.standby:
+            raise UnsupportedError(
+                f"schedule 'factored': profit={self.profit} decides when samplers that stand by"
+                " train; give standby=true"
+            )
+        return super().resolved(device)
 
     def build(self, job: Job) -> Schedule:
         """Launch the other ranks; an epoch that only samples is serial, in one process."""
@@ -137,7 +160,9 @@ class Factored(ScheduleSpec):
             return SerialSchedule()
         requested, auto = Allocation(self.samplers, self.trainers), self.allocation == AUTO
         own = Executor(0, self.samplers + self.trainers)
-        dispatcher = Dispatcher(job, own, requested, auto, self.queue, self.depth, self.standby)
+        dispatcher = Dispatcher(
+            job, own, requested, auto, self.queue, self.depth, self.standby, self.profit
+        )
         launcher = Launcher(job, own, dispatcher)
         dispatcher.abort_with(launcher.session.abort_collectives)
         return launcher

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gnnbench.distributed.allocation import switches
+from gnnbench.distributed.allocation import ALL_BATCHES, PUBLISHED, switches
 from gnnbench.distributed.scheduler_messages import BatchWritten
 
 
@@ -75,7 +75,7 @@ class TaskQueue:
     many batches as ranks take part, the next ones in order, so that updates do not depend on which
     rank is fast; which of the step's batches a rank receives does. A sampler that finds nothing to
     sample may stand by, and takes part in a step if GNNLab's profit is positive; of several
-    samplers the first ones.
+    samplers the first ones. ``profit``: what its M_r and N_t count (``allocation``).
     """
 
     def __init__(
@@ -86,9 +86,10 @@ class TaskQueue:
         trainers: Sequence[int],
         standby: bool = False,
         pace: TrainingPace | None = None,
+        profit: str = ALL_BATCHES,
     ) -> None:
         self.batches, self.samplers, self.trainers = batches, tuple(samplers), tuple(trainers)
-        self.standby, self.pace = standby, pace or TrainingPace()
+        self.standby, self.pace, self._profit = standby, pace or TrainingPace(), profit
         self.steps: list[TrainingStep] = []
         self.most_waiting = self.switched = 0
         self._sampled = self._formed = 0  # batches that were given out, and that are in a step
@@ -182,7 +183,7 @@ class TaskQueue:
             stands_by = rank in self._share_requests or rank in before
             if not (stands_by and remaining > len(members)):
                 break
-            if not switches(remaining, len(members), *self.pace.times()):
+            if not switches(*self._left_and_trainers(len(members)), *self.pace.times()):
                 break
             members.append(rank)
         joined = len(set(members) - set(before))
@@ -190,3 +191,14 @@ class TaskQueue:
         batches = range(self._formed, min(self._formed + len(members), self.batches))
         self.steps.append(TrainingStep(len(self.steps), batches, tuple(members), joined > 0))
         self._formed = batches.stop
+
+    def _left_and_trainers(self, members: int) -> tuple[int, int]:
+        """Return M_r and N_t of the profit of a standby Trainer that may follow ``members``.
+
+        As published M_r are the batches in the queue, of which each standby Trainer before it
+        takes one, and N_t are the Trainers.
+        """
+        if self._profit == PUBLISHED:
+            trainers = len(self.trainers)
+            return max(0, len(self._written) - (members - trainers)), trainers
+        return self.batches - self._formed, members

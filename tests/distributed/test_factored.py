@@ -226,9 +226,11 @@ def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, dep
     assert counts["schedule", "rank_trained", "0"] + counts["schedule", "rank_trained", "1"] == 7
 
 
-def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
+@pytest.mark.parametrize("profit", ["all-batches", "published"])
+def test_a_sampler_stands_by_and_switches_back(factored, small_graph, profit):
     """The trainer waits in its first step until all is sampled; then standby has profit."""
-    standby = {"schedule.standby": True, "schedule.queue": 7, "schedule.depth": 0}
+    standby = {"schedule.standby": True, "schedule.queue": 7, "schedule.depth": 0,
+               "schedule.profit": profit}  # fmt: skip
     system, plain = factored(1, 1, standby), make(small_graph, **SMALL)
     model = copy.deepcopy(system.trainer.model)
     optimizer = Adam(model.parameters(), lr=system.cell.learning_rate)

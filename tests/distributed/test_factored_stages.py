@@ -76,7 +76,10 @@ def test_unsupported_factored_recipes_are_refused():
     assert "does not derive a cache's ratio" in refused(
         "gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0}
     )
+    assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal#10"})
     assert "step=eager" in refused(**{"schedule.step": "padded"})
+    assert "give standby=true" in refused(**{"schedule.profit": "published"})
+    assert not refused(**{"schedule.profit": "published", "schedule.standby": True})
 
 
 def test_each_batch_must_be_trained_on_once():

@@ -121,6 +121,83 @@ def test_a_standby_trainer_as_fast_as_the_other_stays_and_joins_once():
     assert [s.joins for s in tasks.steps] == [True, False] and tasks.switched == 1
 
 
+def several_standing_by(batches, profit, trainers=2, standbys=3, unsampled=0, pace=None):
+    """Trainers 0, 1 ..., and samplers that have nothing left to sample and can train; the last of
+    ``batches`` are not in the queue yet.
+    """
+    samplers = range(trainers, trainers + standbys)
+    tasks = TaskQueue(batches, 64, samplers, range(trainers), True, pace, profit)
+    for batch in range(batches - unsampled):
+        drawn(tasks, samplers[0], batch)
+    for rank in samplers:
+        tasks.request_share(rank, 0.0)
+    tasks.request_share(0, 0.0)
+    tasks.assigned_shares(0.0)
+    return tasks
+
+
+def pace_of(trainer_s, standby_s):
+    pace = TrainingPace()
+    pace.note(False, trainer_s)
+    pace.note(True, standby_s)
+    return pace
+
+
+def train_all(tasks, ranks, batch_s):
+    """All ranks train until the epoch is over; each batch takes ``batch_s``."""
+    now, over, waiting = 0.0, set(), set(range(ranks)) & set(tasks._share_requests)
+    while len(over) < ranks:
+        now += batch_s
+        for rank in set(range(ranks)) - over - waiting:
+            tasks.request_share(rank, now)
+            waiting.add(rank)
+        for rank, share in tasks.assigned_shares(now):
+            waiting.remove(rank)
+            if share is NO_SHARE_LEFT:
+                over.add(rank)
+
+
+def test_published_profit_counts_trainers_and_not_standby_trainers():
+    """12 batches, 2 trainers of 1 s, standby trainers of 4 s: 12 / 2 - 4, 11 / 2 - 4 and 10 / 2 - 4
+    are above 0, so all three wake; by all ranks that train, 12 / 3 - 4 is 0 for the second."""
+    published = several_standing_by(12, "published", pace=pace_of(1.0, 4.0))
+    assert published.steps[0].members == (0, 1, 2, 3, 4) and published.switched == 3
+    ours = several_standing_by(12, "all-batches", pace=pace_of(1.0, 4.0))
+    assert ours.steps[0].members == (0, 1, 2) and ours.switched == 1
+
+
+def test_published_profit_falls_with_each_batch_that_a_standby_trainer_takes():
+    """With one T_t the profit is above 0 where more batches are left than there are Trainers."""
+    members = {
+        batches: several_standing_by(batches, "published").steps[0].members
+        for batches in range(1, 8)
+    }
+    assert members == {
+        1: (0, 1), 2: (0, 1), 3: (0, 1, 2), 4: (0, 1, 2, 3),
+        5: (0, 1, 2, 3, 4), 6: (0, 1, 2, 3, 4), 7: (0, 1, 2, 3, 4),
+    }  # fmt: skip
+
+
+def test_published_profit_counts_batches_in_the_queue():
+    """Five of eight batches are not sampled: with three in the queue one standby trainer wakes."""
+    published = several_standing_by(8, "published", unsampled=5)
+    assert published.steps[0].members == (0, 1, 2)
+    ours = several_standing_by(8, "all-batches", unsampled=5)
+    assert ours.steps[0].members == (0, 1, 2, 3, 4)
+
+
+def test_published_profit_of_the_papers_pinsage():
+    """Fig. 17a: one sampler, T_t = 9.9 T_s (Table 5). It wakes while more batches are in the queue
+    than there are trainers, step after step, and not for the last ones."""
+    for trainers in (1, 2, 3, 4):
+        tasks = several_standing_by(19, "published", trainers, 1, pace=pace_of(9.9, 9.9))
+        train_all(tasks, trainers + 1, 9.9)
+        sizes = [len(step.batches) for step in tasks.steps]
+        together, rest = divmod(19, trainers + 1)
+        assert sizes == [trainers + 1] * together + [rest] * (rest > 0)
+        assert tasks.steps[-1].members == tuple(range(trainers + (not rest)))
+
+
 def test_no_rank_stands_by_for_a_single_batch_or_without_the_option():
     tasks = standing_by(1)
     tasks.request_share(0, 0.0)
