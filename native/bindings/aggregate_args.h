@@ -1,4 +1,4 @@
-// Arguments of the aggregation's operators, on both devices.
+// Arguments of the aggregation operators, for both devices.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ inline Aggregate aggregate_from_name(const std::string& name) {
   fail("mode must be 'sum', 'mean' or 'gcn', not '", name, "'");
 }
 
-// Values of these are added up in float32, but for float64.
+// Values of float64 are summed in float64, all others in float32.
 inline void check_values(const Tensor& t, const char* name, int64_t dim) {
   check_layout(t, name, dim);
   switch (t.scalar_type()) {
@@ -33,7 +33,7 @@ inline ScalarType sum_dtype(const Tensor& values) {
   return values.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
 
-// Values that are sums: float32 or float64.
+// Sums: float32 or float64.
 inline void check_sums(const Tensor& t, const char* name, int64_t dim) {
   check_layout(t, name, dim);
   if (t.scalar_type() != ScalarType::Float && t.scalar_type() != ScalarType::Double) {
@@ -55,7 +55,7 @@ inline void check_weights(const std::optional<Tensor>& weights, const Tensor& x,
   check_rows(*weights, "weights", num_edges, "edges");
 }
 
-// Both of one dtype, and with as many heads (and columns of a head).
+// Checks that both have the same dtype, number of heads and columns per head.
 inline void check_same_heads(const Tensor& a, const Tensor& b) {
   if (a.scalar_type() != b.scalar_type()) {
     fail("both sides must be of one dtype, they are ", dtype_name(a.scalar_type()), " and ",
@@ -83,7 +83,7 @@ inline void check_group(int64_t group) {
   if (group < 1 || group > INT32_MAX) fail("group must be 1 or more entries, it is ", group);
 }
 
-// Rows are numbered by int32.
+// Row numbers are int32.
 inline void check_num_rows(int64_t num_rows) {
   if (num_rows < 0 || num_rows > INT32_MAX) {
     fail("num_rows must be 0 to ", INT32_MAX, ", it is ", num_rows);
@@ -96,7 +96,7 @@ inline void check_dim_workers(int64_t workers) {
 
 inline void check_sources(int64_t num_src, int64_t num_dst) {
   if (num_src < num_dst) {
-    fail("a block of ", num_dst, " destinations needs as many sources at least, it has ", num_src);
+    fail("a block of ", num_dst, " destinations needs at least as many sources, it has ", num_src);
   }
   if (num_src > INT32_MAX) fail("a block must stay below 2^31 sources and edges");
 }

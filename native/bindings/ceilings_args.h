@@ -1,4 +1,4 @@
-// Checks of the arguments that both devices' ceilings take.
+// Argument checks of the peak-measuring operators, for both devices.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace gnnbench {
 
 constexpr int64_t kCeilingLine = 64;                 // bytes
-constexpr int64_t kCeilingSteps = int64_t{1} << 23;  // float32 counts exactly so far
+constexpr int64_t kCeilingSteps = int64_t{1} << 23;  // float32 counts are exact up to here
 constexpr int64_t kCeilingLines = int64_t{1} << 34;  // of all passes together: 1 TiB
 
 inline int64_t ceiling_lines(const Tensor& t) {
@@ -20,7 +20,7 @@ inline void check_ceiling_words(const Tensor& t, const char* name) {
   check_dtype(t, name, ScalarType::Int);
   const bool whole = t.numel() * 4 % kCeilingLine == 0 &&
                      reinterpret_cast<uintptr_t>(t.data_ptr()) % kCeilingLine == 0;
-  if (!whole) fail(name, " must be whole lines of ", kCeilingLine, " bytes and begin at one");
+  if (!whole) fail(name, " must be whole lines of ", kCeilingLine, " bytes and line-aligned");
 }
 
 inline void check_ceiling_copy(const Tensor& source, const Tensor& target) {
@@ -36,7 +36,7 @@ inline void check_ceiling_read(const Tensor& words, int64_t passes) {
   const int64_t most =
       std::max(kCeilingLines / std::max(ceiling_lines(words), int64_t{1}), int64_t{1});
   if (passes > most) {
-    fail("passes must be at most ", most, ", so that 1 TiB is read in all; it is ", passes);
+    fail("passes must be at most ", most, " (1 TiB read in all), it is ", passes);
   }
 }
 

@@ -1,5 +1,5 @@
 // Argument checks shared by the bindings. A failed check throws one sentence that names the
-// argument; gnnbench/kernels turns the prefix "gnnbench: " into a UsageError, "gnnbench data: "
+// argument. gnnbench/kernels converts the prefix "gnnbench: " into a UsageError, "gnnbench data: "
 // into a DataError, "gnnbench memory: " into a MemoryError.
 #pragma once
 
@@ -28,19 +28,19 @@ template <class... Parts>
   throw std::runtime_error(text.str());
 }
 
-// An argument that cannot be used as given.
+// Reports an invalid argument.
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   fail_as("gnnbench: ", parts...);
 }
 
-// Memory of the host that is not to be had.
+// Reports that host memory cannot be allocated.
 template <class... Parts>
 [[noreturn]] void fail_memory(const Parts&... parts) {
   fail_as("gnnbench memory: ", parts...);
 }
 
-// A broken graph.
+// Reports an invalid graph.
 template <class... Parts>
 [[noreturn]] void fail_data(const Parts&... parts) {
   fail_as("gnnbench data: ", parts...);
@@ -71,7 +71,7 @@ inline void check_cpu(const Tensor& t, const char* name) {
   if (!t.is_cpu()) fail(name, " must be on the CPU like the other arguments");
 }
 
-// What is written must not share memory with what else is read or written meanwhile.
+// An output must not overlap other memory that the operator reads or writes.
 inline void check_apart(const Tensor& written, const char* name, const Tensor& other,
                         const char* other_name) {
   const auto range = [](const Tensor& t) {
@@ -86,7 +86,7 @@ inline void check_apart(const Tensor& written, const char* name, const Tensor& o
   }
 }
 
-// a * b of two sizes; fails where that is beyond int64.
+// Returns a * b of two sizes; fails if it exceeds int64.
 inline int64_t product_of_sizes(int64_t a, int64_t b, const char* name) {
   int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) {
@@ -95,7 +95,7 @@ inline int64_t product_of_sizes(int64_t a, int64_t b, const char* name) {
   return product;
 }
 
-// The rows first, first + 1, ... of a table.
+// Checks that the rows first, first + 1, ... exist in a table.
 inline void check_range_of_rows(int64_t first, int64_t rows, int64_t num_nodes) {
   if (first < 0 || rows > num_nodes || first > num_nodes - rows) {
     fail("out has ", rows, " rows, from row ", first, " on; the graph has ", num_nodes, " nodes");
@@ -114,7 +114,7 @@ inline void check_ids(const Tensor& t, const char* name) {
   }
 }
 
-// The CSC that every sampling operator takes: indptr int64 [num_nodes + 1], indices int32/int64.
+// Checks the CSC of every sampling operator: indptr int64 [num_nodes + 1], indices int32/int64.
 inline void check_csc(const Tensor& indptr, const Tensor& indices) {
   check_layout(indptr, "indptr", 1);
   check_dtype(indptr, "indptr", ScalarType::Long);
@@ -123,8 +123,8 @@ inline void check_csc(const Tensor& indptr, const Tensor& indices) {
   check_ids(indices, "indices");
 }
 
-// Of unique seeds there are at most as many as nodes. What samplers allocate is computed from that,
-// so it is checked before anything is allocated; other repeated seeds are found by the maps.
+// Unique seeds cannot outnumber the nodes. Allocation sizes depend on the number of seeds, so it is
+// checked first; the maps detect other repeated seeds.
 inline void check_seed_count(int64_t seeds, int64_t num_nodes) {
   if (seeds > num_nodes) {
     fail("seeds holds an id twice or an id outside the graph: it has ", seeds,
@@ -132,14 +132,15 @@ inline void check_seed_count(int64_t seeds, int64_t num_nodes) {
   }
 }
 
-// Of a table of any shape [n, ...].
+// Bytes per row of a table of any shape [n, ...].
 inline int64_t row_bytes_of(const Tensor& table) {
   int64_t bytes = static_cast<int64_t>(table.element_size());
   for (int64_t d = 1; d < table.dim(); ++d) bytes *= table.size(d);
   return bytes;
 }
 
-// The same; kernels count the units of its rows in 32 bits, and a warp's steps beyond their end.
+// Checks a table for kernels, which count the units of a row, and a warp's steps beyond its end, in
+// 32 bits.
 inline void check_table(const Tensor& table, const char* name) {
   if (table.dim() < 1) fail(name, " must have at least 1 dimension, it has 0");
   check_layout(table, name, table.dim());
@@ -152,20 +153,20 @@ inline void check_table(const Tensor& table, const char* name) {
   }
 }
 
-// Of the rows that are kept: the next one must be an int32 as well.
+// Generation of cached rows. The next generation must also fit int32.
 inline void check_generation(int64_t generation) {
   if (generation < 0 || generation >= INT32_MAX) {
     fail("generation is ", generation, ", it must be at least 0 and below 2^31 - 1");
   }
 }
 
-// A fanout as kernels take it: -1 is kAllNeighbors. Block offsets and local ids are int32, so any
-// other is bounded.
+// Converts a fanout for kernels: -1 becomes kAllNeighbors. Offsets of blocks and local ids are
+// int32, so other fanouts are bounded.
 inline uint32_t fanout_of(int64_t fanout, Pick pick) {
   if (fanout == -1) {
     if (without_replacement(pick)) return kAllNeighbors;
     fail(
-        "fanout -1 takes every neighbour once, which only a pick without replacement does; give "
+        "fanout -1 takes every neighbour, which requires a pick without replacement; use "
         "reservoir, floyd or fisher_yates, or a fanout of at least 1");
   }
   if (fanout < 1) fail("fanout must be at least 1, or -1 for all neighbours, it is ", fanout);
@@ -181,8 +182,8 @@ inline std::vector<int64_t> fanouts_of(const std::vector<int64_t>& fanouts, Pick
   return found;
 }
 
-// 'cumulative': every node known so far is a destination of the next hop; 'new': only nodes first
-// seen at the last hop.
+// 'cumulative': all known nodes are destinations of the next hop. 'new': only nodes first met at
+// the last hop are.
 inline bool new_frontier_from_name(const std::string& name) {
   if (name != "cumulative" && name != "new") {
     fail("frontier must be 'cumulative' or 'new', not '", name, "'");
@@ -190,7 +191,7 @@ inline bool new_frontier_from_name(const std::string& name) {
   return name == "new";
 }
 
-// The id map of a hop: DGL's in three passes, or Fused-Map's.
+// The id map of a hop: DGL's three passes, or Fused-Map.
 inline bool fused_from_name(const std::string& name) {
   if (name != "three-pass" && name != "fused") {
     fail("id_map must be 'three-pass' or 'fused', not '", name, "'");

@@ -1,4 +1,4 @@
-// Converts faults to error messages; no other file does.
+// Converts faults to error messages, for all operators.
 #pragma once
 
 #include "bindings/checks.h"
@@ -6,8 +6,8 @@
 
 namespace gnnbench {
 
-// Throws the first fault in bit order. Returns where there is none, or where only a capacity was
-// too small. `seeds_name` is the argument that holds the destinations.
+// Throws the first fault in bit order. Returns if there is none or only a capacity was too small.
+// `seeds_name` is the name of the argument with the destinations.
 inline void throw_on_fault(FaultAt found, int64_t num_nodes, const char* seeds_name = "seeds") {
   const Fault faults = found.fault;
   if (has(faults, Fault::kBadSeed)) {
@@ -19,7 +19,7 @@ inline void throw_on_fault(FaultAt found, int64_t num_nodes, const char* seeds_n
               ": offsets must not decrease and must stay within indices");
   }
   if (has(faults, Fault::kBadTables)) {
-    fail("weights holds the tables of another graph; make them anew with weight_tables");
+    fail("weights holds the tables of another graph; build them again with weight_tables");
   }
   if (has(faults, Fault::kBadNeighbor)) {
     fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
@@ -35,7 +35,7 @@ inline void throw_on_fault(Fault faults, int64_t num_nodes, const char* seeds_na
   throw_on_fault(FaultAt{faults}, num_nodes, seeds_name);
 }
 
-// kBadSeed, where the id and its place are known.
+// Reports kBadSeed if the id and its position are known.
 [[noreturn]] inline void fail_bad_seed(int64_t id, int64_t position, int64_t num_nodes,
                                        const char* seeds_name) {
   fail(seeds_name, " holds the id ", id, " at position ", position,
@@ -45,7 +45,7 @@ inline void throw_on_fault(Fault faults, int64_t num_nodes, const char* seeds_na
 // Offsets and local ids of blocks are int32.
 [[noreturn]] inline void fail_hop_edges(int64_t hop, int64_t edges) {
   fail("hop ", hop, " draws ", edges,
-       " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+       " edges, int32 blocks hold 2^31 - 1; use a smaller batch or fanouts");
 }
 
 }  // namespace gnnbench

@@ -1,4 +1,4 @@
-// The table and version of gnnlab, checked.
+// Validation of gnnlab's table and version.
 #pragma once
 
 #include "bindings/checks.h"
@@ -17,7 +17,7 @@ inline void check_versioned(const Tensor& table, int64_t version, int64_t num_no
   }
 }
 
-// Words of a table that surely holds a hop's nodes: `known` and at most one a drawn edge.
+// Upper bound of a table's words for a hop's nodes: `known` plus at most one per drawn edge.
 inline int64_t versioned_need(int64_t known, int64_t edges, int64_t num_nodes) {
   return versioned_capacity(edges < num_nodes - known ? known + edges : num_nodes);
 }

@@ -1,4 +1,4 @@
-// The arguments of the operators on sets of ids, on both devices.
+// Arguments of the operators on sets of ids, for both devices.
 #pragma once
 
 #include "bindings/checks.h"
@@ -6,9 +6,9 @@
 
 namespace gnnbench {
 
-constexpr int64_t kMostNodes = int64_t{1} << 40;  // their bits take 128 GiB
+constexpr int64_t kMostNodes = int64_t{1} << 40;  // a set of them takes 128 GiB of bits
 
-// Batches of ids of one dtype and device; how many ids they hold.
+// Checks that batches of ids have one dtype and device. Returns the total number of ids.
 inline int64_t check_batches(const std::vector<Tensor>& batches) {
   if (batches.empty()) fail("batches is empty; give at least one");
   int64_t n = 0;
@@ -18,7 +18,7 @@ inline int64_t check_batches(const std::vector<Tensor>& batches) {
     check_dtype(batch, "batches", batches[0].scalar_type());
     n += batch.numel();
   }
-  if (n > INT32_MAX) fail("batches hold ", n, " ids, sets are made of at most 2^31 - 1");
+  if (n > INT32_MAX) fail("batches hold ", n, " ids, at most 2^31 - 1 are supported");
   return n;
 }
 

@@ -1,11 +1,11 @@
-// Arguments of what stands between layers.
+// Arguments of the operators between layers.
 #pragma once
 
 #include "bindings/aggregate_args.h"
 
 namespace gnnbench {
 
-// x [rows, dim], float32 or float64, and a bias for each of its columns.
+// Checks x [rows, dim], float32 or float64, and a bias with one value per column.
 inline void check_biased(const Tensor& x, const Tensor& bias) {
   check_sums(x, "x", 2);
   check_layout(bias, "bias", 1);

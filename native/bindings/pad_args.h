@@ -1,4 +1,4 @@
-// A batch's blocks and labels, and memory of one shape in which they are put.
+// A batch's blocks and labels, and the tensors of fixed shape that they are padded to.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace gnnbench {
 
-// Words of 4 bytes that are written one behind the other: copies, or without `from` numbers, the
-// i-th of them min(begin + i * step, most).
+// Words of 4 bytes that are written contiguously: copies or, if `from` is null, numbers; the i-th
+// number is min(begin + i * step, most).
 struct PadPiece {
   const Tensor* from;
   const Tensor* to;
@@ -16,11 +16,11 @@ struct PadPiece {
   int64_t begin = 0, step = 0, most = 0;
 };
 
-// What padding a batch writes, memory by memory::
+// Contents of the padded tensors:
 //
-//     indptr    the batch's offsets   | the edges behind the batch's, evenly, by the rows behind
-//     indices   the batch's           | left as they are
-//     weights   the batch's           | left as they are
+//     indptr    the batch's offsets   | the padding edges, evenly distributed over the padding rows
+//     indices   the batch's           | unchanged
+//     weights   the batch's           | unchanged
 //     labels    the batch's           | -1
 struct PadArgs {
   std::vector<Tensor> indptrs, indices, weights;
@@ -33,7 +33,7 @@ inline void check_pad(const Tensor& from, const Tensor& to, const char* name, Sc
   check_dtype(from, name, type);
   check_dtype(to, name, type);
   if (from.numel() > to.numel()) {
-    fail(name, " must fit into ", to.numel(), " elements, they are ", from.numel());
+    fail(name, " must have at most ", to.numel(), " elements, they have ", from.numel());
   }
 }
 
@@ -42,13 +42,13 @@ inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& roo
   const auto alike = [&](const PadArgs& args, const char* name) {
     if (args.indptrs.size() != layers || args.indices.size() != layers ||
         (!args.weights.empty() && args.weights.size() != layers)) {
-      fail(name, " must have offsets and ids of each of the ", layers, " layers");
+      fail(name, " must have offsets and ids for each of the ", layers, " layers");
     }
   };
-  alike(batch, "a batch");
-  alike(room, "its room");
+  alike(batch, "the batch");
+  alike(room, "the padded batch");
   if (batch.weights.size() != room.weights.size()) {
-    fail("weights must be there in a batch and its room, or in neither");
+    fail("weights must be given for both the batch and the padded batch, or for neither");
   }
   std::vector<PadPiece> pieces;
   for (size_t l = 0; l < layers; ++l) {
@@ -58,7 +58,7 @@ inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& roo
     const int64_t edges = indices.numel(), all_edges = room.indices[l].numel();
     const int64_t begun = indptr.numel(), behind = room.indptrs[l].numel() - begun;
     if (begun < 1 || (behind == 0 && all_edges > edges)) {
-      fail("indptrs must leave a row behind the batch's to have the edges behind them");
+      fail("indptrs of the padded batch must have a spare row for the padding edges");
     }
     pieces.push_back({&indptr, &room.indptrs[l], 0, begun});
     if (behind > 0) {
@@ -68,7 +68,7 @@ inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& roo
     pieces.push_back({&indices, &room.indices[l], 0, edges});
     if (!batch.weights.empty()) {
       check_pad(batch.weights[l], room.weights[l], "weights", ScalarType::Float);
-      if (batch.weights[l].numel() != edges) fail("weights must be one for each edge");
+      if (batch.weights[l].numel() != edges) fail("weights must have one value per edge");
       pieces.push_back({&batch.weights[l], &room.weights[l], 0, edges});
     }
   }
@@ -77,8 +77,7 @@ inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& roo
   pieces.push_back({&batch.labels, &room.labels, 0, labels});
   pieces.push_back({nullptr, &room.labels, labels, 2 * room.labels.numel() - labels, -1, 0, -1});
   for (const PadPiece& piece : pieces) {
-    if (piece.from != nullptr)
-      check_apart(*piece.to, "the room of a batch", *piece.from, "the batch");
+    if (piece.from != nullptr) check_apart(*piece.to, "the padded batch", *piece.from, "the batch");
   }
   return pieces;
 }

@@ -1,5 +1,4 @@
-// Arguments and results of the operator `pgsampler` beyond those of all samplers, on both
-// devices.
+// Arguments and results that only the operator `pgsampler` has, for both devices.
 #pragma once
 
 #include "bindings/pick_spec.h"
@@ -16,7 +15,7 @@ inline PgVariant pgsampler_variant(const std::string& name) {
   fail("variant must be one of persistent, fusion, as_printed, not '", name, "'");
 }
 
-// Whether a row too long for one worker is shared by all.
+// Whether all workers share a row that is too long for one worker.
 inline bool splits_hubs(const std::string& hubs) {
   if (hubs != "split" && hubs != "whole") {
     fail("hubs must be 'split' or 'whole', not '", hubs, "'");
@@ -24,7 +23,7 @@ inline bool splits_hubs(const std::string& hubs) {
   return hubs == "split";
 }
 
-// Whether a worker is a block of warps, as in the paper, and no warp alone.
+// Whether a worker is a block of warps, as in the paper, instead of a warp.
 inline bool pgsampler_by_block(const std::string& worker, const std::string& variant,
                                const std::string& hubs) {
   if (worker != "warp" && worker != "block") {
@@ -32,12 +31,12 @@ inline bool pgsampler_by_block(const std::string& worker, const std::string& var
   }
   if (worker == "warp") return false;
   if (variant != "persistent")
-    fail("worker 'block' is of variant 'persistent', not '", variant, "'");
-  if (hubs != "whole") fail("worker 'block' draws a row alone; give hubs='whole' with it");
+    fail("worker 'block' requires variant 'persistent', not '", variant, "'");
+  if (hubs != "whole") fail("worker 'block' does not split rows; use it with hubs='whole'");
   return true;
 }
 
-// Returns fetch_size.
+// Validates the arguments. Returns fetch_size.
 inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
                                 int64_t fetch_size, const std::vector<int64_t>& capacity) {
   if (fanouts.size() > static_cast<size_t>(kMaxTaskHops)) {
@@ -66,9 +65,9 @@ inline void check_pgsampler_pick(Pick pick) {
   }
 }
 
-// The last tensor of the answer, int64 [8]: the capacity taken (tasks, edges), then the
-// (vertex, hop) tasks enqueued, processed and lost, slots read before their task was written, parts
-// of split rows, and how often the batch was begun.
+// The last tensor of the result, int64 [8]: the capacity used (tasks, edges), the (vertex, hop)
+// tasks enqueued, processed and lost, slots read before their task was written, parts of split
+// rows, and the number of attempts.
 inline Tensor pgsampler_stats(const int64_t (&taken)[2], int64_t enqueued, int64_t processed,
                               int64_t stale, int64_t chunks, int64_t attempts) {
   Tensor out = torch::stable::empty({8}, ScalarType::Long);

@@ -1,4 +1,4 @@
-// The arguments `str pick, Tensor[] tables, int[] walk` of every sampling operator, checked.
+// Validation of the arguments `str pick, Tensor[] tables, int[] walk` of every sampling operator.
 //
 //   tables  weighted_alias: [threshold int32 [num_edges], alias int32 [num_edges]] (uint32 bits);
 //           weighted_prefix: [prefix int64 [num_edges]]; else empty. From `weight_tables`.
@@ -25,8 +25,8 @@ inline Pick pick_from_name(const std::string& name) {
   fail("pick must be one of ", names, ", not '", name, "'");
 }
 
-// `address(tensor, name)` gives the pointer that the kernels use and refuses a tensor that they
-// cannot reach.
+// `address(tensor, name)` returns the pointer for the kernels and rejects a tensor that they cannot
+// read.
 template <class Address>
 PickSpec pick_spec(const std::string& pick, const std::vector<Tensor>& tables,
                    const std::vector<int64_t>& walk, int64_t num_edges, const Address& address) {

@@ -1,4 +1,4 @@
-// What both devices' R-MAT operator takes, checked.
+// Validated arguments of the R-MAT operator, for both devices.
 #pragma once
 
 #include <vector>

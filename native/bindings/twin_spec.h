@@ -1,4 +1,4 @@
-// What both devices' twin operators take, checked: integers on the host.
+// Validated arguments of the twin operators, for both devices: integers on the host.
 #pragma once
 
 #include "bindings/checks.h"
@@ -61,8 +61,9 @@ inline twin::GraphSpec graph_spec(int64_t key, int64_t num_nodes, int64_t num_ed
   const int64_t limits = int64_t{1} << 31;
   const int64_t rows = symmetric ? num_edges / 2 : num_edges;
   if (num_edges < 0 || num_edges > num_nodes * (num_nodes - 1) || (symmetric && num_edges % 2)) {
-    fail("num_edges is ", num_edges, ", which no ", symmetric ? "symmetric" : "directed",
-         " graph of ", num_nodes, " nodes without parallel edges and self-loops has");
+    fail("num_edges is ", num_edges, ", which is impossible for a ",
+         symmetric ? "symmetric" : "directed", " graph of ", num_nodes,
+         " nodes without parallel edges and self-loops");
   }
   if (level_edges.count < twin::kLevels) {
     fail("level_edges must hold at least ", twin::kLevels, " values");
@@ -102,7 +103,8 @@ inline void check_splits(int64_t num_nodes, const int64_t (&sizes)[3]) {
   }
 }
 
-// Of the feature operator: out float32 [rows, dim], rows first, first + 1, ... of the table.
+// Arguments of the feature operator: out float32 [rows, dim] holds rows first, first + 1, ... of
+// the table.
 inline void check_features(const Tensor& out, int64_t num_nodes, int64_t first, int64_t signal) {
   check_layout(out, "out", 2);
   check_dtype(out, "out", ScalarType::Float);

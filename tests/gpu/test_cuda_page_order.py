@@ -243,5 +243,5 @@ def test_read_once_refuses_bad_arguments():
         gather_once(table, [ids], none_read(), out.cpu())
     with pytest.raises(UsageError, match="locked for CUDA"):
         gather_once(torch.ones(5, 4), [ids], none_read(), out)
-    with pytest.raises(UsageError, match="on the CPU, in locked memory"):
+    with pytest.raises(UsageError, match="on the CPU, in pinned memory"):
         gather_once(torch.ones(5, 4, device="cuda"), [ids], none_read(), out)

@@ -145,9 +145,9 @@ def test_blocks_restart_a_batch_that_does_not_fit(small):
 
 
 def test_block_worker_needs_whole_hubs_and_the_persistent_variant():
-    with pytest.raises(UsageError, match=r"^worker 'block' draws a row alone; give hubs='whole'"):
+    with pytest.raises(UsageError, match=r"^worker 'block' does not split rows; use it with"):
         on_gpu(HAND, torch.tensor([1]), [2], worker="block")
-    with pytest.raises(UsageError, match=r"^worker 'block' is of variant 'persistent', not 'fusi"):
+    with pytest.raises(UsageError, match=r"^worker 'block' requires variant 'persistent', not"):
         on_gpu(HAND, torch.tensor([1]), [2], variant="fusion", **BY_BLOCK)
 
 

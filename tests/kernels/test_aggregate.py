@@ -205,7 +205,7 @@ def test_gradient_may_be_non_contiguous() -> None:
         (SMALL, X.int(), "sum", "x must be float16, bfloat16, float32 or float64, it is int32"),
         (SMALL, X[:, 0], "sum", "x must have 2 dimension"),
         (SMALL, X[:3], "sum", "indices holds 3 at position 1"),
-        (SMALL, X[:2], "sum", "a block of 3 destinations needs as many sources"),
+        (SMALL, X[:2], "sum", "a block of 3 destinations needs at least as many sources"),
         (
             Block(torch.tensor([0, 2, 1]).int(), SMALL.indices[:1], torch.arange(4), 2),
             X,

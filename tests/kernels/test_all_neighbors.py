@@ -94,5 +94,5 @@ def test_single_hop_has_all_neighbours() -> None:
 )
 def test_other_picks_refuse_fanout_minus_one(name: str, pick: str) -> None:
     graph = INDPTR, INDICES
-    with pytest.raises(UsageError, match="only a pick without replacement does"):
+    with pytest.raises(UsageError, match="requires a pick without replacement"):
         SAMPLERS[name](*graph, torch.tensor([0]), [2, -1], **options(graph, pick))

@@ -81,14 +81,20 @@ FITS = {
 @pytest.mark.parametrize(
     "wrong,words",
     [
-        ({"indptrs": [int32(0, 1, 1, 1)]}, "indptrs must fit into 3 elements, they are 4"),
-        ({"indices": [int32(0, 0, 0)]}, "indices must fit into 2 elements, they are 3"),
-        ({"indptrs": [int32(0, 1, 1)]}, "indptrs must leave a row behind the batch's"),
-        ({"room_indptrs": []}, "its room must have offsets and ids of each of the 1 layers"),
-        ({"weights": [torch.ones(1)]}, "weights must be there in a batch and its room"),
+        ({"indptrs": [int32(0, 1, 1, 1)]}, "indptrs must have at most 3 elements, they have 4"),
+        ({"indices": [int32(0, 0, 0)]}, "indices must have at most 2 elements, they have 3"),
+        ({"indptrs": [int32(0, 1, 1)]}, "indptrs of the padded batch must have a spare row"),
+        (
+            {"room_indptrs": []},
+            "the padded batch must have offsets and ids for each of the 1 layers",
+        ),
+        (
+            {"weights": [torch.ones(1)]},
+            "weights must be given for both the batch and the padded batch",
+        ),
         ({"labels": torch.tensor([1.0])}, "labels must be int64, it is float32"),
         ({"indices": [torch.tensor([0])]}, "indices must be int32, it is int64"),
-        ({"weights": [torch.ones(2)], "room_weights": [torch.ones(2)]}, "one for each edge"),
+        ({"weights": [torch.ones(2)], "room_weights": [torch.ones(2)]}, "one value per edge"),
     ],
 )
 def test_blocks_that_do_not_fit_are_refused(wrong, words):

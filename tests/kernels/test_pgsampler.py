@@ -185,10 +185,10 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"fetch_size": 33}, "fetch_size must be between 1 and 32, it is 33"),
     ({"hubs": "shared"}, "hubs must be 'split' or 'whole', not 'shared'"),
     ({"worker": "thread"}, "worker must be 'warp' or 'block', not 'thread'"),
-    ({"worker": "block"}, "worker 'block' draws a row alone; give hubs='whole' with it"),
+    ({"worker": "block"}, "worker 'block' does not split rows; use it with hubs='whole'"),
     (
         {"worker": "block", "hubs": "whole", "variant": "as_printed", "unsafe": True},
-        "worker 'block' is of variant 'persistent', not 'as_printed'",
+        "worker 'block' requires variant 'persistent', not 'as_printed'",
     ),
     ({"capacity": [5, 5, 5]}, "capacity must be empty or .tasks, edges., it has 3 items"),
     ({"capacity": [5, -1]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),

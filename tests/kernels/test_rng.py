@@ -51,7 +51,7 @@ def test_draws_are_pinned(vertex: int) -> None:
 @pytest.mark.parametrize(
     ("counters", "message"),
     [
-        (torch.zeros(2, 3, dtype=torch.int64), "counters must have 4 words a row"),
+        (torch.zeros(2, 3, dtype=torch.int64), "counters must have 4 words per row"),
         (torch.zeros(2, 4, dtype=torch.int32), "counters must be int64"),
         (torch.zeros(4, dtype=torch.int64), "counters must have 2 dimension"),
         (torch.full((1, 4), 1 << 32), "counters must hold words of 32 bits"),

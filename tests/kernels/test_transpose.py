@@ -59,7 +59,7 @@ def test_transpose_is_cached_per_block_and_not_copied():
         (Block(torch.tensor([0, 2, 1]).int(), torch.zeros(1).int(), torch.arange(3), 2), "indptr"),
         (block_of([[3]], 3), "indices holds 3 at position 0"),
         (Block(torch.tensor([0, 1]), torch.zeros(1).int(), torch.arange(3), 1), "must be int32"),
-        (block_of([[0], [0]], 1), "needs as many sources"),
+        (block_of([[0], [0]], 1), "needs at least as many sources"),
     ],
 )
 def test_broken_blocks_are_refused(block, message):

@@ -1,4 +1,4 @@
-// Blocks and values as the aggregation's CPU operators take them.
+// Arguments of the CPU aggregation operators: blocks and values.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ void by_dtype(const Tensor& values, const F& f) {
   }
 }
 
-// The same, of values that are sums.
+// The same for values that are sums.
 template <class F>
 void by_sum_dtype(const Tensor& values, const F& f) {
   if (values.scalar_type() == ScalarType::Float) return f(static_cast<float*>(nullptr));
@@ -67,7 +67,7 @@ inline BlockView check_block(const Tensor& indptr, const Tensor& indices, int64_
   return {data<const int32_t>(indptr), data<const int32_t>(indices), num_dst, indices.numel()};
 }
 
-// A block's transpose; `edge` may be left unread.
+// Checks a block's transpose. `edge` is validated only if it is read.
 inline BlockView check_transposed(const Tensor& indptr, const Tensor& dst, const Tensor& edge,
                                   int64_t num_dst) {
   check_layout(dst, "t_dst", 1);
@@ -81,7 +81,7 @@ inline BlockView check_transposed(const Tensor& indptr, const Tensor& dst, const
   return {data<const int32_t>(indptr), data<const int32_t>(dst), indptr.numel() - 1, dst.numel()};
 }
 
-// A value for each edge, or null.
+// Pointer to one value per edge, or null.
 template <class S>
 const S* edge_values(const std::optional<Tensor>& values) {
   return values ? data<const S>(*values) : nullptr;

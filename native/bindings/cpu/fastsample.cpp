@@ -1,4 +1,4 @@
-// FastSample: fused sampling over a dense map that the caller keeps between batches.
+// FastSample: fused sampling with a dense map that the caller keeps between batches.
 #include "bindings/cpu/fused_hops.h"
 
 namespace gnnbench {

@@ -1,4 +1,4 @@
-// A whole batch by the passes of fused sampling, over any map from nodes to local ids.
+// A whole batch by the passes of fused sampling, with any map from nodes to local ids.
 #pragma once
 
 #include "bindings/cpu/whole_batch.h"
@@ -21,7 +21,7 @@ struct ClaimPool {
         claims{nodes.ptr, filled.ptr, bases.ptr} {}
 };
 
-// Chunk sums become first edges; returns the total.
+// Converts chunk sums to first edges. Returns the total.
 inline int64_t chunk_starts(int64_t* sums, int64_t chunks) {
   int64_t total = 0;
   for (int64_t c = 0; c < chunks; ++c) {
@@ -32,8 +32,8 @@ inline int64_t chunk_starts(int64_t* sums, int64_t chunks) {
   return total;
 }
 
-// `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(); it holds the first
-// `known` of them already and still does then. Whatever happens, no node is left in it.
+// `maps.reserve(keys, nodes, known)` makes space for `keys` nodes in maps.map() and keeps the first
+// `known` of them, which it already contains. The map is empty on return, also after an error.
 template <class Id, class Maps>
 std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   const Csc<Id> csc = csc_of<Id>(task.indptr, task.indices);
@@ -57,7 +57,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     const int64_t n = known - first;
     int64_t edges = chunk_starts(starts.ptr, num_chunks(n, fused_rows(draws.fanout)));
     Tensor indptr, carried, walked;
-    if (task.walks()) {  // a walk's edges are known once it has been walked
+    if (task.walks()) {  // a walk's edges are known only after it
       HopEdges e = sample_one_hop(csc, dst, n, draws, false, "indices");
       indptr = e.indptr;
       walked = e.neighbors;
@@ -81,7 +81,8 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     }
     Tensor indices = empty_cpu(edges, ScalarType::Int);
     ClaimPool<Id> pool(blocks);
-    // A row takes draws where it is longer than the fanout, which none is where all edges are not.
+    // Rows longer than the fanout need draws. There are none if the fanout reaches the number of
+    // edges.
     const bool long_rows = draws.fanout > kFusedFanout && draws.fanout < csc.num_edges &&
                            draws.spec.pick == Pick::kFisherYates;
     const Scratch<uint32_t> moved(long_rows && edges > 0 ? workers * 2 * int64_t{draws.fanout} : 0);

@@ -1,4 +1,4 @@
-// FastGL's Fused-Map: fused sampling over a hash table of the batch.
+// FastGL's Fused-Map: fused sampling with a hash table per batch.
 #include "cpu/fused_map/fused_map.h"
 
 #include "bindings/cpu/fused_hops.h"
@@ -6,7 +6,8 @@
 namespace gnnbench {
 namespace {
 
-// The table grows with the most nodes that the next hop can bring; what it held goes along.
+// The table grows with the maximum number of nodes that the next hop can add. Its entries are
+// copied.
 template <class Id>
 class FusedMaps {
  public:

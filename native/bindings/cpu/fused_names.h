@@ -1,5 +1,4 @@
-// Fused-Map's renaming of one hop's ids alone, after whatever picked them: the shape that FastGL's
-// paper gives it (section 4.3).
+// Fused-Map's relabelling of one hop, separate from sampling, as in FastGL's paper (section 4.3).
 #pragma once
 
 #include "bindings/cpu/fused_hops.h"
@@ -7,8 +6,8 @@
 
 namespace gnnbench {
 
-// Nodes of the graph, `dst` (each once; looked at where `check`) and then whatever else is among
-// the neighbours, in an order of chance where there are several threads.
+// Returns `dst` (unique; verified with `check`), then the other neighbours, in a nondeterministic
+// order if there are several threads.
 template <class Id>
 Renamed fused_names(const Csc<Id>& csc, const Id* dst, int64_t num_dst, bool check,
                     const Id* neighbors, int64_t num_neighbors, int64_t number) {
@@ -35,7 +34,7 @@ Renamed fused_names(const Csc<Id>& csc, const Id* dst, int64_t num_dst, bool che
   if (num_neighbors > 0) throw_on_fault(fused_sample(map, hop), csc.num_nodes);
 
   FusedNext<Id> next{};
-  next.last = true;  // the next hop's map is another
+  next.last = true;  // the next hop has another map
   next.total = pool.claims.close_up(num_dst);
   next.known = dst;
   Tensor src_nodes = empty_cpu(next.total, kIdType<Id>);

@@ -7,7 +7,7 @@
 namespace gnnbench {
 namespace {
 
-// `run` gets the ids and returns the first position of a wrong one, or -1.
+// Calls `run` with the ids. It returns the first position of an invalid id, or -1.
 template <class Run>
 void with_right_ids(const Tensor& table, const Tensor& ids, const Run& run) {
   const bool narrow = ids.scalar_type() == ScalarType::Int;
@@ -32,7 +32,7 @@ void check(const Tensor& table, const Tensor& ids) {
   check_cpu(ids, "ids");
 }
 
-// int32, one entry for each of the table's rows.
+// Checks an int32 tensor with one entry per row of the table.
 void check_entries(const Tensor& t, const char* name, int64_t rows) {
   check_layout(t, name, 1);
   check_dtype(t, name, ScalarType::Int);
@@ -49,7 +49,7 @@ Tensor gather_cpu(Tensor table, Tensor ids) {
   return out;
 }
 
-// Rows of the table's shape and type, however many.
+// Whether rows have the table's shape and dtype; their number can differ.
 bool like_rows(const Tensor& table, const Tensor& rows, const char* name) {
   check_layout(rows, name, table.dim());
   check_dtype(rows, name, table.scalar_type());

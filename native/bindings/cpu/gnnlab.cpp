@@ -1,4 +1,4 @@
-// GNNLab's whole batch: per hop, sample, then local ids by the versioned table.
+// GNNLab's whole batch: per hop, sample, then assign local ids by the versioned table.
 #include "cpu/gnnlab/gnnlab.h"
 
 #include "bindings/cpu/whole_batch.h"
@@ -14,7 +14,7 @@ std::vector<Tensor> run(BatchTask& task, const Tensor& table, int64_t version) {
   Tensor need = empty_cpu(1, ScalarType::Long);
   int64_t& needed = data<int64_t>(need)[0] = 0;
   std::vector<BatchHop> hops;
-  int64_t first = 0;  // of the hop's destinations among the known nodes
+  int64_t first = 0;  // index of the hop's first destination among the known nodes
   for (size_t h = 0; h < task.fanouts.size(); ++h) {
     task.at_hop(h);
     const int64_t known = nodes.numel();

@@ -1,4 +1,4 @@
-// The stages of a hop on tensors: shared by the single-stage operators and the whole-batch one.
+// The stages of a hop on tensors, shared by the single-stage and whole-batch operators.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Csc<Id> csc_of(const Tensor& indptr, const Tensor& indices) {
           indices.numel()};
 }
 
-// The pointer of an argument of a CPU operator, for pick_spec.
+// Pointer of a CPU operator's argument, for pick_spec.
 inline const void* cpu_pointer(const Tensor& t, const char* name) {
   check_cpu(t, name);
   return t.data_ptr();
@@ -29,8 +29,8 @@ inline const void* cpu_pointer(const Tensor& t, const char* name) {
 struct HopEdges {
   Tensor indptr;     // int32 [n + 1]
   Tensor neighbors;  // ids [edges]
-  Tensor positions;  // int64 [edges], empty unless asked for and of random walks
-  Tensor weights;    // float32 [edges] of random walks, else empty
+  Tensor positions;  // int64 [edges], empty unless requested and for random walks
+  Tensor weights;    // float32 [edges] for random walks, else empty
 };
 
 template <class Id>
@@ -80,7 +80,7 @@ struct Renamed {
   Tensor local;      // int32 [neighbors]
 };
 
-// Ids are below `bound`.
+// All ids must be below `bound`.
 template <class Id>
 Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t num_neighbors,
                    uint64_t bound, const char* dst_name) {

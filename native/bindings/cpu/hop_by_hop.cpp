@@ -1,4 +1,4 @@
-// A whole batch in one dispatch: per hop, sample and rename.
+// A whole batch in one dispatch: per hop, sample and relabel.
 #include "bindings/cpu/fused_names.h"
 
 namespace gnnbench {
@@ -9,7 +9,7 @@ std::vector<Tensor> run(BatchTask task, bool fused) {
   const Csc<Id> csc = csc_of<Id>(task.indptr, task.indices);
   Tensor known = seeds_as_ids<Id>(task.seeds, csc.num_nodes);
   std::vector<BatchHop> hops;
-  int64_t first = 0;  // of the hop's destinations among the known nodes
+  int64_t first = 0;  // index of the hop's first destination among the known nodes
   for (size_t h = 0; h < task.fanouts.size(); ++h) {
     task.at_hop(h);
     const int64_t count = known.numel();

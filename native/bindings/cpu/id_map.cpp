@@ -6,7 +6,7 @@
 namespace gnnbench {
 namespace {
 
-// One above the largest id, 0 where there is none; fails on a negative one.
+// Returns the largest id plus 1, or 0 without ids. Fails on a negative id.
 template <class Id>
 uint64_t bound_of(const Id* ids, int64_t n, const char* name) {
   std::atomic<uint64_t> bound{0};

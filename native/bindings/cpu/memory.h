@@ -1,4 +1,4 @@
-// Memory of CPU operators: tensors that they return, and what they work in.
+// Memory of CPU operators: returned tensors and scratch.
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -14,13 +14,14 @@
 
 namespace gnnbench {
 
-// Contents undefined. Past torch's boxed dispatcher, which takes 2 us: a batch returns ten tensors.
+// Allocates with undefined contents. It bypasses torch's boxed dispatcher, which takes 2 us,
+// because a batch returns ten tensors.
 inline Tensor empty_cpu(const int64_t* sizes, const int64_t* strides, int64_t dim,
                         ScalarType type) {
   AtenTensorHandle tensor = nullptr;
   const auto status = aoti_torch_empty_strided(dim, sizes, strides, static_cast<int32_t>(type),
                                                aoti_torch_device_type_cpu(), 0, &tensor);
-  if (status != AOTI_TORCH_SUCCESS) {  // why, the stable interface does not tell
+  if (status != AOTI_TORCH_SUCCESS) {  // the stable interface does not report why
     std::ostringstream shape;
     for (int64_t d = 0; d < dim; ++d) shape << (d == 0 ? "" : ", ") << sizes[d];
     fail_memory("not enough memory for a tensor [", shape.str(), "] of ", dtype_name(type));
@@ -42,8 +43,8 @@ inline Tensor empty_cpu(const std::vector<int64_t>& sizes, ScalarType type) {
   return empty_cpu(sizes.data(), strides.data(), static_cast<int64_t>(sizes.size()), type);
 }
 
-// The same, of rows that are written in full: in huge pages, so that a large result is not paid for
-// by the system's faults on small ones.
+// The same for rows that are written in full: in huge pages, so that a large result costs fewer
+// page faults.
 inline Tensor empty_rows(const std::vector<int64_t>& sizes, ScalarType type) {
   Tensor rows = empty_cpu(sizes, type);
   const auto bytes = static_cast<size_t>(rows.numel()) * rows.element_size();
@@ -51,7 +52,7 @@ inline Tensor empty_rows(const std::vector<int64_t>& sizes, ScalarType type) {
   return rows;
 }
 
-// The first n entries of a tensor of one dimension, a view.
+// The first n entries of a one-dimensional tensor, as a view.
 inline Tensor prefix(const Tensor& t, int64_t n) {
   const int64_t stride = 1;
   AtenTensorHandle tensor = nullptr;
@@ -65,7 +66,7 @@ T* data(const Tensor& t) {
   return static_cast<T*>(t.data_ptr());
 }
 
-// A piece for n entries; fails where n is negative or where there is not that much memory.
+// Allocates scratch for n entries. Fails if n is negative or memory is insufficient.
 inline Workspace::Piece piece_of(int64_t n, size_t entry_bytes) {
   if (n >= 0 && static_cast<uint64_t>(n) <= Workspace::Piece::kLargest / entry_bytes) {
     try {
@@ -73,11 +74,11 @@ inline Workspace::Piece piece_of(int64_t n, size_t entry_bytes) {
     } catch (const std::bad_alloc&) {
     }
   }
-  fail_memory("not enough memory for ", n, " entries of ", entry_bytes,
-              " bytes to work in; take a smaller batch or graph");
+  fail_memory("not enough memory for ", n, " scratch entries of ", entry_bytes,
+              " bytes; use a smaller batch or graph");
 }
 
-// Working memory for n entries, of the calling thread's workspace.
+// Scratch for n entries from the calling thread's workspace.
 template <class T>
 struct Scratch {
   Workspace::Piece piece;

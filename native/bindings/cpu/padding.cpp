@@ -14,10 +14,10 @@ void pad_blocks_cpu(std::vector<Tensor> indptrs, std::vector<Tensor> indices,
   const PadArgs batch{indptrs, indices, weights, labels};
   const PadArgs room{room_indptrs, room_indices, room_weights, room_labels};
   for (const PadPiece& piece : pad_pieces(batch, room)) {
-    check_cpu(*piece.to, "the room of a batch");
+    check_cpu(*piece.to, "the padded batch");
     auto* const to = static_cast<int32_t*>(piece.to->data_ptr()) + piece.at;
     if (piece.from != nullptr) {
-      check_cpu(*piece.from, "a batch");
+      check_cpu(*piece.from, "the batch");
       if (piece.words > 0) std::memcpy(to, piece.from->data_ptr(), piece.words * sizeof(int32_t));
       continue;
     }

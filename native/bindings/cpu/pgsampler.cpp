@@ -9,7 +9,7 @@
 namespace gnnbench {
 namespace {
 
-// A tensor of its own, so that keeping it does not keep the rest.
+// Copies to a separate tensor, so that keeping it does not keep the source alive.
 Tensor copy(const Tensor& from, int64_t n) {
   Tensor out = empty_cpu(n, from.scalar_type());
   if (n > 0) std::memcpy(out.data_ptr(), from.data_ptr(), n * from.element_size());
@@ -63,8 +63,8 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
   return flat;
 }
 
-// Memory grows as tasks come, and a thread draws a row alone, so `capacity`, `hubs` and `worker`
-// are only checked.
+// Memory grows with the tasks, and one thread draws a row, so `capacity`, `hubs` and `worker` are
+// only validated.
 std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                                   std::vector<int64_t> fanouts, std::string pick,
                                   std::vector<Tensor> tables, std::vector<int64_t> walk,

@@ -29,8 +29,8 @@ std::tuple<Tensor, Tensor> rmat_graph(int64_t key, int64_t scale, int64_t num_ed
 
 STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // CSC of in-neighbours: indptr int64 [2^scale + 1], indices int32 [num_edges], rows ascending,
-  // parallel edges kept. ends: upper ends of the first three quadrants, of 65536. names int64
-  // [2^scale]: a permutation, what the nodes are called.
+  // with parallel edges. ends: cumulative probabilities of the first three quadrants, in 1/65536.
+  // names int64 [2^scale]: a permutation that relabels the nodes.
   m.def(
       "rmat_graph(int key, int scale, int num_edges, int[] ends, Tensor names) -> "
       "(Tensor indptr, Tensor indices)");

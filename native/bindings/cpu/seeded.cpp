@@ -24,7 +24,7 @@ void seeded_features(std::vector<int64_t> key, Tensor labels, Tensor centres, in
   check_range_of_rows(first, rows, labels.numel());
   if (width == 0) fail("out must have at least one column");
   if (centres.size(0) < 1 || centres.size(1) != width) {
-    fail("centres must have a row of ", width, " for each class and one for none");
+    fail("centres must have one row of ", width, " values per class and one for label -1");
   }
   check_apart(out, "out", labels, "labels");
   check_apart(out, "out", centres, "centres");
@@ -41,9 +41,9 @@ void seeded_features(std::vector<int64_t> key, Tensor labels, Tensor centres, in
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
-  // Rows first, first + 1, ... of SeededFeatures into out float32 [rows, width]. key: the words of
-  // numpy's Philox, low first; labels int64 [num_nodes]; centres int16 [classes + 1, width], the
-  // last row for label -1.
+  // Writes rows first, first + 1, ... of SeededFeatures to out float32 [rows, width]. key: the
+  // words of numpy's Philox, low word first. labels int64 [num_nodes]. centres int16 [classes + 1,
+  // width]; the last row is for label -1.
   m.def(
       "seeded_features(int[] key, Tensor labels, Tensor centres, int first, Tensor(a!) out) -> ()");
 }

@@ -22,7 +22,7 @@ std::tuple<Tensor, Tensor> sieve_insert_cpu(Tensor nodes, Tensor newer, Tensor v
   check(ids, "ids", ScalarType::Long);
   const int64_t capacity = nodes.numel(), n = ids.numel();
   if (newer.numel() != capacity || visited.numel() != capacity) {
-    fail("nodes, newer and visited must have one entry a slot each");
+    fail("nodes, newer and visited must have one entry per slot");
   }
   if (capacity > INT32_MAX) fail("a queue has 2^31 - 1 slots at most, it has ", capacity);
   if (state.numel() != 5) fail("state must have 5 entries, it has ", state.numel());
@@ -37,14 +37,14 @@ std::tuple<Tensor, Tensor> sieve_insert_cpu(Tensor nodes, Tensor newer, Tensor v
   const auto is_slot = [&](int64_t s) { return s >= kNone && s < capacity; };
   if (now->filled < 0 || now->filled > capacity || !is_slot(now->oldest) || !is_slot(now->newest) ||
       !is_slot(now->hand) || !is_slot(now->behind)) {
-    fail("state is none of a queue of ", capacity, " slots");
+    fail("state is not valid for a queue of ", capacity, " slots");
   }
   const SieveQueue queue{data<int64_t>(nodes), data<int32_t>(newer), data<uint8_t>(visited), now,
                          capacity};
   Tensor slots = empty_cpu(n, ScalarType::Int), evicted = empty_cpu(n, ScalarType::Long);
   const int64_t gone =
       sieve_insert(queue, data<int64_t>(ids), n, data<int32_t>(slots), data<int64_t>(evicted));
-  if (gone == kNone) fail("newer links no queue of ", capacity, " slots");
+  if (gone == kNone) fail("newer does not link a queue of ", capacity, " slots");
   return {slots, prefix(evicted, gone)};
 }
 

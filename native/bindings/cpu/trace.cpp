@@ -19,7 +19,7 @@ struct Mark {
 
 thread_local std::unique_ptr<std::vector<Mark>> marks;
 
-// on: begins a trace and returns an empty tensor. Else ends it and returns its marks.
+// on: starts a trace and returns an empty tensor. Otherwise ends it and returns its marks.
 Tensor trace_cpu(Tensor like, bool on) {
   if (on) {
     marks = std::make_unique<std::vector<Mark>>();
@@ -27,7 +27,7 @@ Tensor trace_cpu(Tensor like, bool on) {
     marks->push_back({Stage::kPrepare, kWholeBatch, Clock::now()});
     return empty_cpu(0, ScalarType::Double);
   }
-  if (!marks) fail("no trace was begun on this thread");
+  if (!marks) fail("no trace is active on this thread; start one with on=True");
   const std::unique_ptr<std::vector<Mark>> all = std::move(marks);
   const int64_t n = static_cast<int64_t>(all->size()) - 1;
   Tensor out = empty_cpu({n, 4}, ScalarType::Double);

@@ -89,7 +89,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def(
       "twin_splits(int key, int num_nodes, Tensor community_ptr, int home, int locality, "
       "int degree_bias, int train, int val, int test) -> (Tensor train, Tensor val, Tensor test)");
-  // Rows first, first + 1, ... of the feature table into out, float32 [rows, feature_dim].
+  // Writes rows first, first + 1, ... of the feature table to out, float32 [rows, feature_dim].
   m.def(
       "twin_features(int key, int num_nodes, Tensor community_ptr, int num_classes, int signal, "
       "int first, Tensor(a!) out) -> ()");

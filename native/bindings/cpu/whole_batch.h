@@ -1,4 +1,4 @@
-// What whole-batch operators share: their arguments checked, and the form of their answer.
+// Shared by whole-batch operators: argument checks and the format of the result.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace gnnbench {
 
-// Seeds in the dtype of the graph's ids.
+// Converts the seeds to the dtype of the graph's ids.
 template <class Id>
 Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   const void* from = seeds.data_ptr();
@@ -32,13 +32,12 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   return out;
 }
 
-// A block. `carried` is what goes with each edge: positions, the weights of random walks, or
-// nothing.
+// A block. `carried` belongs to the edges: positions, the weights of random walks, or nothing.
 struct BatchHop {
   Tensor indptr, local, src_nodes, carried;
 };
 
-// With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
+// With frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
 inline std::vector<BatchHop> join_hops(const std::vector<BatchHop>& hops) {
   int64_t rows = 0, edges = 0, carried = 0;
   for (const BatchHop& hop : hops) {
@@ -74,7 +73,7 @@ inline std::vector<BatchHop> join_hops(const std::vector<BatchHop>& hops) {
   return out;
 }
 
-// The blocks in the catalogue's form.
+// Returns the blocks in the format of the catalogue.
 inline std::vector<Tensor> answer(std::vector<BatchHop> hops, bool only_new, bool with_carried) {
   if (only_new) {
     hops = join_hops(hops);
@@ -88,11 +87,11 @@ inline std::vector<Tensor> answer(std::vector<BatchHop> hops, bool only_new, boo
   return out;
 }
 
-// Arguments of a whole batch, checked.
+// Validated arguments of a whole batch.
 struct BatchTask {
   Tensor indptr, indices, seeds;
   std::vector<int64_t> fanouts;
-  HopDraws draws;  // fanout and hop are still to be set
+  HopDraws draws;  // fanout and hop are set per hop
   bool only_new;
   bool with_positions;
 
@@ -122,8 +121,8 @@ inline BatchTask batch_task(const Tensor& indptr, const Tensor& indices, const T
           with_positions};
 }
 
-// Calls body(), a batch's answer, with a team for its passes. Not where a batch can only be small:
-// a thread would be woken for less than its waking takes.
+// Calls body(), which samples a batch, with a team for its passes. Small batches run without a
+// team, because waking a thread would cost more than it saves.
 template <class F>
 std::vector<Tensor> with_team(const BatchTask& task, const F& body) {
   constexpr int64_t kSmall = 16 * 1024;  // edges

@@ -21,8 +21,8 @@ Tensor edge_add_cuda(Tensor indptr, Tensor indices, Tensor src, Tensor dst) {
   return out;
 }
 
-// A row's sum of the values' rows: an aggregation whose sources are edges. Given `edges` the rows
-// are a transpose's.
+// Sums the values' rows over each row: an aggregation whose sources are edges. With `edges` the
+// rows belong to a transpose.
 Tensor edge_sums_cuda(Tensor indptr, Tensor values, std::optional<Tensor> edges) {
   check_sums(values, "values", 2);
   const int64_t num_edges = values.size(0);

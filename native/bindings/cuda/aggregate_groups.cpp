@@ -21,7 +21,7 @@ std::tuple<Tensor, Tensor> neighbor_groups_cuda(Tensor indptr, int64_t group) {
   memory.allocate(on);
   count_groups(on.launch(), data<const int32_t>(indptr), num_rows, group, memory.at<char>(scan),
                scan_bytes, memory.at<int32_t>(offsets));
-  // Host synchronisation, one a call: the number of groups sizes what is returned.
+  // Host synchronisation, one per call: the number of groups determines the output size.
   const int64_t groups = read_numbers(on, {memory.at<int32_t>(offsets) + num_rows, 1})[0];
   Tensor starts = on.empty({groups + 1}, ScalarType::Int);
   Tensor rows = on.empty({groups}, ScalarType::Int);

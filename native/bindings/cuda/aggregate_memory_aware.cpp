@@ -4,7 +4,7 @@
 namespace gnnbench::cuda {
 namespace {
 
-// A block's threads and shared memory, and a grid's cuts of columns, are bounded.
+// Limits of a block's threads and shared memory, and of a grid's column slices.
 void check_shape(const Tensor& x, int64_t targets, int64_t dims) {
   if (targets < 1 || dims < 1 || targets > 1024 || dims > 1024 || targets * dims > 1024) {
     fail("targets times dims must be 1 to 1024 threads, they are ", targets, " and ", dims);
@@ -12,13 +12,13 @@ void check_shape(const Tensor& x, int64_t targets, int64_t dims) {
   const int64_t heads = x.dim() == 3 ? x.size(1) : 1;
   const int64_t dim = columns_of(x, "x");
   if (dim == 0) return;
-  if (dim > 65535 * dims) fail("x has ", dim, " columns; take more dims than ", dims);
+  if (dim > 65535 * dims) fail("x has ", dim, " columns; use more dims than ", dims);
   const int64_t bytes =
       memory_aware_shared_bytes(x.scalar_type() == ScalarType::Double ? 8 : 4, heads, dim,
                                 static_cast<int>(targets), static_cast<int>(dims));
   if (bytes > 48 << 10) {
     fail("a block would need ", bytes, " bytes of shared memory, it has ", 48 << 10,
-         "; take fewer targets or dims");
+         "; use fewer targets or dims");
   }
 }
 

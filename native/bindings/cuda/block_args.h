@@ -1,5 +1,5 @@
-// Blocks and values as the aggregation's CUDA operators take them. What offsets and ids say is
-// checked by the kernels, which fail a device assert: no waiting.
+// Arguments of the CUDA aggregation operators: blocks and values. The kernels validate offsets and
+// ids by device asserts, so there is no wait.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,7 +23,7 @@ auto by_dtype(const Tensor& values, const F& f) {
   }
 }
 
-// The same, of values that are sums.
+// The same for values that are sums.
 template <class F>
 auto by_sum_dtype(const Tensor& values, const F& f) {
   if (values.scalar_type() == ScalarType::Float) return f(static_cast<float*>(nullptr));
@@ -48,7 +48,7 @@ inline void check_offsets(const Tensor& t, const char* name, int64_t num_rows, c
   if (num_rows == 0 && num_entries > 0) fail(name, " has no row, yet there are edges");
 }
 
-// A block and rows of it, all on one device.
+// Checks a block and its rows, all on one device.
 inline void check_block(const Tensor& indptr, const Tensor& indices, const Tensor& rows,
                         const char* rows_name, int64_t num_dst, int64_t num_src) {
   check_int32(indices, "indices");
@@ -70,7 +70,7 @@ inline void check_transposed(const Tensor& t_indptr, const Tensor& t_dst, const 
   }
 }
 
-// Weights [num_edges] of values [n, dim], [num_edges, heads] of values [n, heads, width].
+// Weights: [num_edges] for values [n, dim], [num_edges, heads] for values [n, heads, width].
 inline void check_any_weights(const std::optional<Tensor>& weights, const Tensor& x,
                               int64_t num_edges, Aggregate mode) {
   if (x.dim() == 2) {
@@ -83,7 +83,7 @@ inline void check_any_weights(const std::optional<Tensor>& weights, const Tensor
   if (weights) check_cuda({{x, "x"}, {*weights, "weights"}});
 }
 
-// Columns of values [n, dim] or [n, heads, width]; kernels number them by 32 bits.
+// Number of columns of values [n, dim] or [n, heads, width]. Kernels use 32-bit column numbers.
 inline int64_t columns_of(const Tensor& values, const char* name) {
   const int64_t dim =
       values.dim() == 3 ? product_of_sizes(values.size(1), values.size(2), name) : values.size(1);
@@ -91,7 +91,7 @@ inline int64_t columns_of(const Tensor& values, const char* name) {
   return dim;
 }
 
-// A value for each edge, or null.
+// Pointer to one value per edge, or null.
 template <class S>
 const S* edge_values(const std::optional<Tensor>& values) {
   return values ? data<const S>(*values) : nullptr;

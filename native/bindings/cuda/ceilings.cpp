@@ -8,7 +8,7 @@ namespace {
 
 using Sum = unsigned long long;
 
-// int64 [1], 0 before `run(launch, sum)`.
+// Returns an int64 [1] tensor, initially 0, that `run(launch, sum)` has written.
 template <class Run>
 Tensor summed(const Tensor& like, const char* op, const Run& run) {
   const OnDevice on(like, op);

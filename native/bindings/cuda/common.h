@@ -1,4 +1,4 @@
-// What the CUDA bindings share: where to launch, and how to allocate.
+// Shared by the CUDA bindings: launches and allocations.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 
 namespace gnnbench::cuda {
 
-// All tensors of a call on one CUDA device; names and tensors in pairs.
+// Checks that all tensors of a call are on one CUDA device; names and tensors in pairs.
 struct Named {
   const Tensor& tensor;
   const char* name;
@@ -34,21 +34,20 @@ inline void check_cuda(std::initializer_list<Named> tensors) {
   }
 }
 
-// A tensor's address for a CUDA device, which is to be current: the tensor's own there, the
-// device's address of host memory that is locked for CUDA (UVA). Refuses what the device cannot
-// read.
+// A tensor's address for a CUDA device, which must be current: its own address on that device, or
+// the device address of pinned host memory (UVA). Rejects memory that the device cannot read.
 inline const void* device_pointer(const Tensor& tensor, const char* name, int32_t device_index) {
   if (tensor.is_cuda() && tensor.get_device_index() == device_index) return tensor.data_ptr();
   const auto* first = static_cast<const char*>(tensor.data_ptr());
   const int64_t bytes = tensor.numel() * static_cast<int64_t>(tensor.element_size());
   if (bytes == 0) return first;
   const void* address = nullptr;
-  for (const char* at : {first + bytes - 1, first}) {  // both ends: the whole must be locked
+  for (const char* at : {first + bytes - 1, first}) {  // both ends: all of it must be pinned
     cudaPointerAttributes found{};
     const bool known = tensor.is_cpu() && cudaPointerGetAttributes(&found, at) == cudaSuccess &&
                        found.type == cudaMemoryTypeHost && found.devicePointer != nullptr;
     if (!known) {
-      cudaGetLastError();  // an unknown address is no error of the context
+      cudaGetLastError();  // an unknown address leaves no error behind
       fail(name, " must be on the CUDA device ", device_index,
            " or in host memory that is locked for CUDA; pin it with .pin_memory()");
     }
@@ -57,17 +56,17 @@ inline const void* device_pointer(const Tensor& tensor, const char* name, int32_
   return address;
 }
 
-// An allocation that the device has no room for. The message has the words of torch.
+// The device has not enough memory for an allocation. The message starts like torch's.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The device of a tensor made current, and its current stream, for the life of the object.
+// Makes a tensor's device current, with its current stream, for the lifetime of the object.
 class OnDevice {
  public:
   OnDevice(const Tensor& like, const char* op)
       : index_(like.get_device_index()), guard_(index_), launch_{nullptr, op} {
-    // Torch's guard speaks to torch's copy of the CUDA runtime, which is not the one linked here.
+    // Torch's guard uses torch's copy of the CUDA runtime, but this library links another one.
     GNNBENCH_CUDA_CALL(launch_, cudaSetDevice(index_));
     void* stream = nullptr;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(index_, &stream));
@@ -77,14 +76,14 @@ class OnDevice {
   const Launch& launch() const { return launch_; }
   int32_t index() const { return index_; }
 
-  // device_pointer() of this device.
+  // device_pointer() for this device.
   template <class T>
   const T* pointer(const Tensor& tensor, const char* name) const {
     return static_cast<const T*>(device_pointer(tensor, name, index_));
   }
 
-  // Allocated by torch on the current stream, contents undefined. Past torch's boxed dispatcher,
-  // which takes 2 us: whole batches are sampled in 100.
+  // Allocates by torch on the current stream, with undefined contents. It bypasses torch's boxed
+  // dispatcher, which takes 2 us, because whole batches are sampled in 100 us.
   Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {
     std::vector<int64_t> strides(sizes.size(), 1);
     for (size_t d = sizes.size(); d-- > 1;) {
@@ -106,16 +105,16 @@ class OnDevice {
   }
 
  private:
-  // The stable interface loses what an allocation failed of. On a device that still answers it is
-  // room: the device's own, or what the process may take of it.
+  // The stable interface does not report why an allocation failed. If the device still responds,
+  // the cause is memory: the device's, or the limit of this process.
   void throw_if_out_of_memory(int64_t bytes) const {
     size_t free_bytes = 0, total = 0;
     cudaGetLastError();
     if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) return;
     throw OutOfMemory(std::string("CUDA out of memory in gnnbench::") + launch_.op + ": " +
-                      std::to_string(bytes >> 20) + " MiB are wanted, " +
+                      std::to_string(bytes >> 20) + " MiB requested, " +
                       std::to_string(free_bytes >> 20) + " MiB of " + std::to_string(total >> 20) +
-                      " are free");
+                      " free");
   }
 
   int32_t index_;
@@ -123,14 +122,14 @@ class OnDevice {
   Launch launch_;
 };
 
-// Several scratch arrays in one allocation: add() all of them, then allocate(), then at().
+// Several scratch arrays in one allocation: call add() for each, then allocate(), then at().
 class Scratch {
  public:
   template <class T>
   size_t add(int64_t n) {
     if (n < 0 || static_cast<size_t>(n) > (kLargest - bytes_) / sizeof(T)) {
-      fail("a batch would need ", n, " entries of ", sizeof(T),
-           " bytes of GPU memory to work in; take a smaller batch or graph");
+      fail("a batch would need ", n, " scratch entries of ", sizeof(T),
+           " bytes of GPU memory; use a smaller batch or graph");
     }
     const size_t begin = bytes_;
     bytes_ += (std::max<int64_t>(n, 1) * sizeof(T) + 255) / 256 * 256;
@@ -141,7 +140,7 @@ class Scratch {
     memory_ = on.empty({static_cast<int64_t>(bytes_)}, ScalarType::Byte);
   }
 
-  // Instead: memory of bytes() at least, which outlives the call.
+  // Replaces allocate(): uses memory of at least bytes() that outlives the call.
   void use(const Tensor& memory) { memory_ = memory; }
 
   size_t bytes() const { return bytes_; }
@@ -163,7 +162,7 @@ T* data(const Tensor& t) {
   return static_cast<T*>(t.data_ptr());
 }
 
-// Part of a tensor of one dimension; past torch's dispatcher, which takes 2 us.
+// Part of a one-dimensional tensor. It bypasses torch's dispatcher, which takes 2 us.
 inline Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
   const int64_t stride = 1;
   AtenTensorHandle handle = nullptr;
@@ -172,7 +171,7 @@ inline Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
   return Tensor(handle);
 }
 
-// int64 [n] on the host.
+// An int64 [n] tensor on the host.
 inline Tensor host_numbers(const int64_t* from, int64_t n) {
   const int64_t stride = 1;
   AtenTensorHandle handle = nullptr;

@@ -22,7 +22,7 @@ std::vector<Tensor> fastsample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_apart(dense_map, "dense_map", indices, "indices");
   check_apart(dense_map, "dense_map", seeds, "seeds");
   check_seed_count(request.work.seeds, request.work.num_nodes);
-  // An empty map has no address, which would mean a hash table; no seed is valid there anyway.
+  // An empty map has a null address, which would select a hash table. No seed is valid then anyway.
   static int32_t none;
   request.dense = dense_map.numel() == 0 ? &none : data<int32_t>(dense_map);
   request.key = static_cast<uint64_t>(key);

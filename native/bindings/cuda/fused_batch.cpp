@@ -11,9 +11,9 @@
 namespace gnnbench::cuda {
 namespace {
 
-// Where in its scratch a batch has what must be cleared.
+// Offsets in a batch's scratch of the parts that must be cleared.
 struct Layout {
-  size_t controls[2];  // by the version's parity; without a version one
+  size_t controls[2];  // by the version's parity; one without versions
   std::vector<size_t> tiles;
   size_t table;
   int64_t slots;
@@ -43,8 +43,8 @@ Layout layout_of(const FusedRequest& q, const std::vector<HopCapacity>& allocate
   return at;
 }
 
-// The scratch and kernels of a batch. The kernels write to scratch or, where `in_place` is given,
-// to its tensors of full capacity. The scratch is being cleared while the rest is made ready.
+// The scratch and kernels of a batch. The kernels write to scratch or, with `in_place`, to its
+// tensors of full capacity. The scratch is cleared while the host prepares the rest.
 template <class Id>
 class Batch {
  public:
@@ -125,8 +125,8 @@ class Batch {
 
   void enqueue(Notification sizes) {
     const Launch& launch = q_.on.launch();
-    // The last kernel leaves the dense map clean. Where an error keeps it from being enqueued, what
-    // came before it leaves entries: then the whole map is filled anew.
+    // The last kernel resets the dense map. If an error prevents its launch, earlier kernels leave
+    // entries behind; then the whole map is filled again.
     Undo refill([&] {
       if (q_.dense == nullptr) return;
       const size_t bytes = sizeof(int32_t) * static_cast<size_t>(q_.work.num_nodes);
@@ -156,7 +156,7 @@ class Batch {
   FusedBatch<Id> batch_;
 };
 
-// The redo of a batch that overflowed, or why there is none.
+// How to retry a batch that overflowed. Throws if no retry can fit.
 FusedRedo redo_of(const FusedRequest& q, const std::vector<HopCapacity>& allocated,
                   const int64_t* sizes) {
   FusedRedo redo = fused_redo(q.work, allocated, sizes);
@@ -164,7 +164,7 @@ FusedRedo redo_of(const FusedRequest& q, const std::vector<HopCapacity>& allocat
     case FusedNext::kAgain: return redo;
     case FusedNext::kTooManyEdges:
       fail("a batch of ", redo.count,
-           " edges or more does not fit int32 blocks; take fewer seeds or fanouts");
+           " edges or more does not fit int32 blocks; use fewer seeds or smaller fanouts");
     case FusedNext::kTooManyNodes:
       fail("a batch of more than ", redo.count, " nodes does not fit one map");
     case FusedNext::kRowsOverlap: throw_on_fault(Fault::kBadRow, q.work.num_nodes); break;
@@ -177,8 +177,8 @@ template <class Id>
 std::vector<Tensor> sample(const FusedRequest& q) {
   const Launch& launch = q.on.launch();
   const size_t hops = q.fanouts.size();
-  // A capacity is near what batches take: the blocks are drawn where they stay, each tensor with
-  // its own share of the capacity. A guess is far above: they are drawn into scratch and copied.
+  // A given capacity is near the batch's sizes: the blocks are sampled in place, in tensors of full
+  // capacity. A guess is far above: they are sampled into scratch and copied.
   const bool in_place = !q.capacity.empty();
   std::vector<int64_t> capacity = in_place ? q.capacity : fused_guess(q.work);
   std::vector<int64_t> least(2 * hops, 0);
@@ -208,7 +208,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     if (!in_place) {
       try {
         answer.allocate(sizes);
-      } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+      } catch (const OutOfMemory&) {  // smaller scratch may still fit
         capacity.assign(sizes, sizes + 2 * hops);
         if (!frees(as_capacity(allocated), capacity)) throw;
         least = capacity;

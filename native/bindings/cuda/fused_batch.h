@@ -1,23 +1,23 @@
-// What fused_map and fastsample share on the host's side: memory, the one wait, the answer.
+// Host code shared by fused_map and fastsample: memory, the single synchronisation, the result.
 //
-// Nothing is known of a batch's sizes when its kernels are enqueued but the capacities allocated
-// for it (gnnbench/capacity.h). What it works with is one allocation that torch has back when the
-// call returns, so that batch after batch has the same, warm memory:
+// When a batch's kernels are enqueued, only the capacities allocated for it are known, not its
+// sizes (gnnbench/capacity.h). The scratch is one allocation, which torch gets back when the call
+// returns, so that successive batches reuse the same, warm memory:
 //
 //   | states | tiles | table |
 //     zeros    zeros   0xFF
 //
-// The answer is apart from it, in two allocations (three with positions or weights), so that
-// keeping the nodes, as whoever recounts batches does, keeps no edges:
+// The result is separate, in two allocations (three with positions or weights), so that a caller
+// that keeps the nodes does not keep the edges:
 //
 //   | indptr 0 | indices 0 | indptr 1 | indices 1 | ...   int32
-//   | positions 0 | positions 1 | ...                     int64; of random walks weights, float32
-//   | nodes |                                             ids, each hop's a prefix
+//   | positions 0 | positions 1 | ...                     int64; for random walks weights, float32
+//   | nodes |                                             ids, each hop's are a prefix
 //
-// (with the frontier 'new' one CSC of all hops). Where a capacity is given, a quarter above what
-// batches took, the tensors have that size and the kernels write to them. A first batch's capacity
-// is a guess, far too large. So its kernels write to scratch, a notification returns the sizes, the
-// result is allocated to its own size, and one more kernel copies it.
+// (with frontier 'new' one CSC of all hops). If a capacity is given, a quarter above the sizes of
+// earlier batches, the tensors have that size and the kernels write to them. The capacity of a
+// first batch is a guess, far too large. Then its kernels write to scratch, a notification returns
+// the sizes, the result is allocated at its exact size, and one more kernel copies it.
 #pragma once
 
 #include <string>
@@ -46,30 +46,29 @@ struct FusedRequest {
   std::vector<int64_t> fanouts;
   FusedWork work;
   bool only_new;
-  bool with_positions;  // of each edge: never of random walks
+  bool with_positions;  // per edge, except for random walks
   uint64_t key = 0;
   uint32_t batch = 0;
   const int64_t* place = nullptr;
   int32_t* dense = nullptr;
-  const Tensor* state = nullptr;  // of asynchronous submissions, see fused_sample_async
-  uint32_t version = 0;           // of its table
+  const Tensor* state = nullptr;  // for asynchronous submission, see fused_sample_async
+  uint32_t version = 0;           // of the table in `state`
 };
 
-// The tensors of the blocks; waits for the device once, and again for each time that the batch did
-// not fit.
+// Returns the tensors of the blocks. Synchronises with the host once per attempt.
 std::vector<Tensor> fused_sample(const FusedRequest& request);
 
-// The same in tensors as large as the capacity, and the sizes on the device; never waits.
+// The same in tensors of full capacity, with the sizes on the device. Never synchronises.
 std::vector<Tensor> fused_sample_padded(const FusedRequest& request);
 
-// The same, and the sizes to `numbers`, which the device can write. `state` uint8 is what batches
-// on one stream are drawn with one after another, zeros at first; a batch leaves what the next one
-// of the same capacity needs, so that nothing is cleared between them:
+// The same, with the sizes written to `numbers`, which the device can write. Successive batches on
+// one stream share `state` uint8, initially zero. A batch leaves it as the next one of the same
+// capacity needs it, so that nothing is cleared between them:
 //
 //   | states of even versions | of odd ones | tiles | table |
 //
-// The answer is one number, the bytes that the state must have, where it has fewer: then nothing
-// was done. int64 ids and more than kMostVersionedNodes nodes are drawn in scratch that is cleared.
+// If state is too small, nothing is enqueued and the result is one number, the bytes needed. int64
+// ids and graphs of more than kMostVersionedNodes nodes use scratch that is cleared.
 std::vector<Tensor> fused_sample_async(FusedRequest& request, int64_t* numbers, const Tensor& state,
                                        uint32_t version);
 

@@ -1,4 +1,4 @@
-// The tensors that a fused batch returns, and the sizes they are allocated with.
+// The tensors that a fused batch returns, and their sizes.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace gnnbench::cuda {
 
-// The addresses of a CSC: a hop's, or with the frontier 'new' the batch's.
+// The addresses of a CSC: of a hop, or with frontier 'new' of the batch.
 struct HopArrays {
   int32_t* indptr;
   int32_t* indices;
@@ -16,7 +16,7 @@ struct HopArrays {
   float* weights;
 };
 
-// Their entries. Sizes hold two numbers a hop, its nodes and its edges.
+// Number of entries. Sizes hold two numbers per hop, its nodes and its edges.
 struct HopExtent {
   int64_t rows;
   int64_t edges;
@@ -25,7 +25,7 @@ struct HopExtent {
     return {hop == 0 ? q.work.seeds : sizes[2 * (hop - 1)], sizes[2 * hop + 1]};
   }
 
-  // Of all hops up to one, as one CSC.
+  // Extent of all hops up to one, as one CSC.
   static HopExtent up_to(const FusedRequest& q, const int64_t* sizes, size_t hop) {
     HopExtent all = of_hop(q, sizes, hop);
     for (size_t h = 0; h < hop; ++h) all.edges += sizes[2 * h + 1];
@@ -33,7 +33,7 @@ struct HopExtent {
   }
 };
 
-// The tensors that are returned: a CSC for each hop, and the nodes.
+// The returned tensors: one CSC per hop, and the nodes.
 template <class Id>
 class FusedBlocks {
  public:
@@ -41,7 +41,7 @@ class FusedBlocks {
 
   size_t parts() const { return q_.only_new ? 1 : q_.fanouts.size(); }
 
-  // Allocates for these nodes and edges of each hop.
+  // Allocates for these numbers of nodes and edges per hop.
   void allocate(const int64_t* sizes) {
     const size_t last = q_.fanouts.size() - 1;
     int64_t ints = 0, carried = 0;
@@ -82,7 +82,7 @@ class FusedBlocks {
     copy_all(q_.on.launch(), copies);
   }
 
-  // The blocks in the catalogue's form, of the sizes given.
+  // Returns the blocks, of the sizes given, in the format of the catalogue.
   std::vector<Tensor> blocks(const int64_t* sizes) const {
     std::vector<Tensor> out;
     out.reserve(4 * q_.fanouts.size() + 1);
@@ -104,7 +104,7 @@ class FusedBlocks {
     int64_t indptr, indices, carried;
   };
 
-  // The offset of the next `n` entries: a multiple of 32, and never the end of the tensor.
+  // The offset of the next `n` entries: a multiple of 32 and never the end of the tensor.
   static int64_t take(int64_t& size, int64_t n) {
     const int64_t begin = size;
     size += (n / 32 + 1) * 32;

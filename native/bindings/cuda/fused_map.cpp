@@ -41,7 +41,7 @@ std::vector<Tensor> fused_map_padded_cuda(Tensor indptr, Tensor indices, Tensor 
   return fused_sample_padded(request);
 }
 
-// Sizes go to locked memory of the host; see fused_sample_async.
+// Sizes go to pinned host memory; see fused_sample_async.
 std::vector<Tensor> fused_map_asked_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                          std::vector<int64_t> fanouts, std::string pick,
                                          std::vector<Tensor> tables, std::vector<int64_t> walk,
@@ -101,7 +101,7 @@ FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<
   const int64_t* sizes = box.wait(on.launch());
   Fault faults = static_cast<Fault>(sizes[2 * hops]);
   if (drawn == nullptr && has(faults, Fault::kBadSeed)) {
-    faults = Fault::kNegativeId;  // there is no graph to be outside
+    faults = Fault::kNegativeId;  // without a graph, ids have no upper bound
   }
   throw_on_fault(faults, num_nodes, dst_name);
   if (faults != Fault::kNone) return out;

@@ -1,5 +1,5 @@
-// GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
-// synchronisations a hop (its edges, its nodes), no others.
+// GNNLab's whole batch: per hop, sample, then assign local ids by the versioned table. Two host
+// synchronisations per hop (its edges, its nodes), no others.
 #include "cuda/gnnlab/gnnlab.h"
 
 #include "bindings/cuda/notification.h"
@@ -43,7 +43,7 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   versioned_insert(launch, hop, seeds_faults, edges.faults);
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
-  // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
+  // Host synchronisation, one per hop: the number of nodes determines the size of src_nodes.
   const int64_t* const numbers = read_numbers(on, {hop.ranks + n, 2});
   const int64_t fresh = numbers[0];
   throw_on_fault(static_cast<Fault>(numbers[1]), num_nodes);
@@ -60,11 +60,11 @@ std::vector<Tensor> run(const OnDevice& on, Task& task) {
   const int64_t nothing = 0;
   Tensor need = host_numbers(&nothing, 1);
   int64_t& needed = data<int64_t>(need)[0];
-  // The first degree pass checks the seeds as given; only then may narrowed ones be used.
+  // The first degree pass checks the original seeds. Only later passes may use the narrowed ones.
   const Tensor& seeds = task.seeds;
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
   Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
-  int64_t first = 0;  // of the hop's destinations among the known nodes
+  int64_t first = 0;  // index of the hop's first destination among the known nodes
   int64_t total = 0;
   std::vector<BatchHop> hops;
   for (size_t h = 0; h < task.fanouts.size(); ++h) {

@@ -1,12 +1,12 @@
-// A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
-// synchronisations a hop (its edges, its nodes), no others, with any id map.
+// A whole batch in one dispatch, hop by hop as in DGL: degree pass, scan, pick, id map. Two host
+// synchronisations per hop (its edges, its nodes), no others, with any id map.
 #include "bindings/cuda/whole_batch.h"
 #include "gnnbench/capacity.h"
 
 namespace gnnbench::cuda {
 namespace {
 
-// One hop's ids by Fused-Map's kernels: nodes so far, then new ones in any order.
+// Relabels one hop by Fused-Map's kernels: known nodes first, then new ones in any order.
 template <class Id>
 Renamed name_hop(const OnDevice& on, const Tensor& known, const HopEdges& e, int64_t num_nodes) {
   const int64_t items = known.numel() + e.neighbors.numel();
@@ -21,10 +21,10 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
                         bool only_new, bool with_positions, bool fused) {
   const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
-  // The first degree pass checks the seeds as given; only then may narrowed ones be used.
+  // The first degree pass checks the original seeds. Only later passes may use the narrowed ones.
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
   Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
-  int64_t first = 0;  // of the hop's destinations among the known nodes
+  int64_t first = 0;  // index of the hop's first destination among the known nodes
   int64_t total = 0;
   std::vector<BatchHop> hops;
   for (size_t h = 0; h < fanouts.size(); ++h) {

@@ -29,7 +29,7 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   id_map_insert(launch, items, scratch, hop == nullptr ? nullptr : hop->faults);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
-  // Host synchronisation, one a map: the number of nodes sizes src_nodes.
+  // Host synchronisation, one per map: the number of nodes determines the size of src_nodes.
   const int64_t* const numbers = read_numbers(on, {scratch.ranks + n, 2});
   const int64_t num_src = numbers[0];
   throw_on_fault(static_cast<Fault>(numbers[1]), num_nodes, dst_name);

@@ -22,7 +22,7 @@ std::tuple<Tensor, Tensor> run(const std::vector<Tensor>& batches, int64_t num_n
   const int64_t num_words = id_words(num_nodes);
   const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, num_words + 1);
 
-  Scratch memory;  // both bitmaps first: cleared at once
+  Scratch memory;  // both bitmaps first, to clear them at once
   const size_t seen = memory.add<uint32_t>(num_words);
   const size_t again = shared ? memory.add<uint32_t>(num_words) : seen;
   const size_t bits_bytes = memory.bytes();
@@ -39,7 +39,7 @@ std::tuple<Tensor, Tensor> run(const std::vector<Tensor>& batches, int64_t num_n
   count_ids(launch, bits, num_words, before);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, before, num_words + 1);
 
-  // Host synchronisation, one a union: its size is that of ids, and of what is fetched.
+  // Host synchronisation, one per union: the number of ids determines the output size.
   const int64_t count = read_numbers(on, {before + num_words, 1})[0];
   Tensor ids = on.empty({count}, kIdType<Id>), set = on.empty({num_words, 2}, ScalarType::Int);
   finish_set(launch, bits, before, num_words, data<IdWord>(set), data<Id>(ids));

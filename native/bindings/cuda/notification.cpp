@@ -7,7 +7,7 @@
 namespace gnnbench::cuda {
 
 NotificationBuffer& NotificationBuffer::of(const OnDevice& on) {
-  static thread_local std::vector<std::unique_ptr<NotificationBuffer>> boxes;  // by device
+  static thread_local std::vector<std::unique_ptr<NotificationBuffer>> boxes;  // per device
   const size_t device = static_cast<size_t>(on.index());
   if (boxes.size() <= device) boxes.resize(device + 1);
   if (!boxes[device]) boxes[device] = std::make_unique<NotificationBuffer>();
@@ -20,7 +20,7 @@ NotificationBuffer::~NotificationBuffer() {
 }
 
 Notification NotificationBuffer::open(const Launch& launch, int64_t n) {
-  if (pending_) {  // an error came between open() and wait()
+  if (pending_) {  // an error occurred between open() and wait()
     abandoned_.push_back(memory_);
     memory_ = nullptr;
     capacity_ = 0;
@@ -31,7 +31,7 @@ Notification NotificationBuffer::open(const Launch& launch, int64_t n) {
     memory_ = nullptr;
     capacity_ = 0;
     void* memory = nullptr;
-    // Under unified addressing the device knows locked memory by the host's address.
+    // Under unified addressing, pinned memory has the same address on the device.
     GNNBENCH_CUDA_CALL(launch, cudaHostAlloc(&memory, (n + 1) * sizeof(uint64_t),
                                              cudaHostAllocPortable | cudaHostAllocMapped));
     memory_ = static_cast<uint64_t*>(memory);
@@ -46,7 +46,7 @@ Notification NotificationBuffer::open(const Launch& launch, int64_t n) {
 const int64_t* NotificationBuffer::wait(const Launch& launch) {
   const std::atomic_ref<uint64_t> ready(*memory_);
   for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != sequence_; ++spins) {
-    if (spins % 32768 != 0) continue;  // some 50 us
+    if (spins % 32768 != 0) continue;  // about 50 us
     std::this_thread::yield();
     // A failed kernel posts nothing.
     const cudaError_t status = cudaStreamQuery(launch.stream);
@@ -56,7 +56,7 @@ const int64_t* NotificationBuffer::wait(const Launch& launch) {
     }
     GNNBENCH_CUDA_CALL(launch, status);
     if (ready.load(std::memory_order_acquire) != sequence_) {
-      throw std::logic_error(std::string(launch.op) + ": the device told no sizes");
+      throw std::logic_error(std::string(launch.op) + ": the device reported no sizes");
     }
   }
   pending_ = false;

@@ -23,8 +23,8 @@ class NotificationBuffer {
   // Opens a notification of `n` numbers.
   Notification open(const Launch& launch, int64_t n);
 
-  // Host synchronisation: waits for the numbers, which hold until the next open(). Throws where the
-  // stream ends without them.
+  // Host synchronisation: waits for the numbers, which are valid until the next open(). Throws if
+  // the stream completes without them.
   const int64_t* wait(const Launch& launch);
 
  private:
@@ -33,7 +33,7 @@ class NotificationBuffer {
   uint64_t sequence_ = 0;
   bool pending_ = false;
   std::vector<uint64_t*>
-      abandoned_;  // of notifications without a wait(): their kernels may still write
+      abandoned_;  // notifications without a wait(): their kernels may still write
 };
 
 // Posts the numbers and waits for them.

@@ -15,11 +15,11 @@ void pad_blocks_cuda(std::vector<Tensor> indptrs, std::vector<Tensor> indices,
   const PadArgs room{room_indptrs, room_indices, room_weights, room_labels};
   std::vector<Copy> copies;
   for (const PadPiece& piece : pad_pieces(batch, room)) {
-    check_cuda({{room_labels, "labels"}, {*piece.to, "the room of a batch"}});
+    check_cuda({{room_labels, "labels"}, {*piece.to, "the padded batch"}});
     auto* const to = static_cast<int32_t*>(piece.to->data_ptr()) + piece.at;
     const void* from = nullptr;
     if (piece.from != nullptr) {
-      check_cuda({{room_labels, "labels"}, {*piece.from, "a batch"}});
+      check_cuda({{room_labels, "labels"}, {*piece.from, "the batch"}});
       from = piece.from->data_ptr();
       if (piece.words == 0) continue;
     }

@@ -1,9 +1,10 @@
-// PGSampler: a whole batch by one sampling kernel. One host synchronisation, which reads the sizes
-// as soon as all is drawn, while offsets are made; a batch that did not fit is done again, larger.
+// PGSampler: a whole batch in one sampling kernel. One host synchronisation reads the sizes as soon
+// as sampling is complete, while offsets are computed. A batch that did not fit is sampled again
+// with larger capacities.
 //
-// Scratch is sized beforehand, and torch has it back when the call returns. The tensors that are
-// returned are of the sizes read, and written where they are, but for the offsets, which are copied
-// behind the last kernel:
+// Scratch is sized in advance, and torch gets it back when the call returns. The returned tensors
+// have the sizes read and are written directly, except the offsets, which are copied after the last
+// kernel:
 //
 //   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [all], of which src_nodes
 //                                                                   of each hop is a prefix
@@ -104,12 +105,12 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
   pgsampler_offsets(launch, job, a.ranks);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
-  std::memcpy(&a.control, box.wait(launch), sizeof(TaskControl));  // the one host synchronisation
+  std::memcpy(&a.control, box.wait(launch), sizeof(TaskControl));  // the only host synchronisation
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
   return a;
 }
 
-// Rows that the blocks of a batch have.
+// Number of rows in the blocks of a batch.
 int64_t rows_of(const TaskControl& control, int64_t hops) {
   int64_t rows = 0;
   for (int64_t h = 0; h < hops; ++h) rows += control.known[h];
@@ -146,8 +147,7 @@ std::vector<Tensor> answer(const OnDevice& on, const Attempt<Id>& a, int64_t hop
   return out;
 }
 
-// Rows that are split take a task per kChunkDraws draws, and a row's draws are fewer than its
-// edges.
+// A split row has one task per kChunkDraws draws, and a row has fewer draws than edges.
 int64_t most_chunks(Pick pick, bool split_hubs, int64_t num_edges) {
   if (pick != Pick::kReservoir || !split_hubs) return 0;
   return std::min<int64_t>(2 * (num_edges / kChunkDraws), int64_t{1} << 18);
@@ -192,7 +192,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
     }
     const Fault faults = static_cast<Fault>(a->control.faults);
     throw_on_fault(faults, graph.num_nodes);
-    // As printed, a vertex whose task was lost is a destination all the same.
+    // As printed, a vertex whose task was lost is still a destination.
     const bool fits = faults == Fault::kNone;
     const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];
     const bool full[2] = {!rows_fit || has(faults, Fault::kTasksFull),
@@ -200,7 +200,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
     if (fits && rows_fit) {
       try {
         return answer(on, *a, hops, attempts);
-      } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+      } catch (const OutOfMemory&) {  // smaller scratch may still fit
         const int64_t tasks = tasks_enqueued(a->control.state);
         const std::vector<int64_t> took{std::max({tasks, rows_of(a->control, hops), n + 1}),
                                         static_cast<int64_t>(a->control.edges)};
@@ -211,7 +211,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
     }
     if (!grow(capacity, least, full)) {
       fail("the batch takes more than ", kMostTasks,
-           " tasks or edges; take a smaller one or fanouts");
+           " tasks or edges; use a smaller batch or fanouts");
     }
   }
 }

@@ -9,7 +9,7 @@ Tensor philox_cuda(int64_t key, Tensor counters) {
   check_layout(counters, "counters", 2);
   check_dtype(counters, "counters", ScalarType::Long);
   check_cuda({{counters, "counters"}});
-  if (counters.size(1) != 4) fail("counters must have 4 words a row, it has ", counters.size(1));
+  if (counters.size(1) != 4) fail("counters must have 4 words per row, it has ", counters.size(1));
   const OnDevice on(counters, "philox");
   Tensor out = on.empty({counters.size(0), 4}, ScalarType::Long);
   const Tensor fault_tensor = on.empty({1}, ScalarType::Int);

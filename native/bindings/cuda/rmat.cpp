@@ -1,4 +1,4 @@
-// The operator of R-MAT graphs on the GPU. Memory above its CSC: two arrays of 8 bytes an edge.
+// The operator of R-MAT graphs on the GPU. Memory beyond its CSC: two arrays of 8 bytes per edge.
 #include "cuda/rmat/rmat.h"
 
 #include <algorithm>

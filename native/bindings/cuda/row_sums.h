@@ -1,4 +1,4 @@
-// The two directions of an aggregation, given the launcher that sums rows.
+// The two directions of an aggregation, for any launcher that sums rows.
 #pragma once
 
 #include "bindings/cuda/block_args.h"
@@ -7,10 +7,10 @@
 
 namespace gnnbench::cuda {
 
-// Rows that a group of lanes takes where nothing is said.
+// Default number of rows per group of lanes.
 constexpr int64_t kTunedRows = 4;
 
-// The sums of a transpose's rows.
+// Sums the rows of a transpose.
 template <class T>
 void spread_row_sums(const OnDevice& on, const RowSums<T>& sums) {
   const int64_t chunks = num_chunks(sums.num_edges, sums.num_rows);
@@ -25,7 +25,7 @@ void spread_row_sums(const OnDevice& on, const RowSums<T>& sums) {
       RowPieces<T>{memory.at<Sum<T>>(begun), memory.at<Sum<T>>(reached), memory.at<int32_t>(rows)});
 }
 
-// x [num_src, dim] or [num_src, heads, width]; `sum` is called with the launch and RowSums<T>.
+// x [num_src, dim] or [num_src, heads, width]. Calls `sum` with the launch and RowSums<T>.
 template <class Launcher>
 Tensor sum_forward(const char* op, const Tensor& indptr, const Tensor& indices, const Tensor& x,
                    int64_t num_dst, Aggregate mode, const std::optional<Tensor>& weights,
@@ -57,7 +57,7 @@ Tensor sum_forward(const char* op, const Tensor& indptr, const Tensor& indices, 
   return out;
 }
 
-// indptr: the block's offsets, needed unless the mode is kSum. `sum` is called with OnDevice and
+// indptr: the block's offsets, required unless the mode is kSum. Calls `sum` with OnDevice and
 // RowSums<T>.
 template <class Launcher>
 Tensor sum_backward(const char* op, const Tensor* indptr, const Tensor& t_indptr,

@@ -9,7 +9,7 @@ namespace gnnbench::cuda {
 
 namespace {
 
-// Host synchronisation, one a hop: the number of edges sizes the outputs.
+// Host synchronisation, one per hop: the number of edges determines the output sizes.
 int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const HopDraws& draws,
                    int64_t num_nodes, const char* dst_name) {
   const int64_t* const numbers = read_numbers(on, {offsets + n, 2});
@@ -88,7 +88,7 @@ Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, cons
   const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
-  // Host synchronisation: alone, the operator must report a broken graph before it returns.
+  // Host synchronisation: this operator must report an invalid graph before it returns.
   throw_on_fault(static_cast<Fault>(*read_numbers(on, {e.faults, 1})), graph.num_nodes, "dst");
   return {e.indptr, e.neighbors, e.positions, e.weights};
 }

@@ -1,4 +1,4 @@
-// Rows of a table that is dealt out over several GPUs.
+// Rows of a table that is sharded over several GPUs.
 #include "cuda/features/sharded.h"
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 31;  // places are int32, and no id is kNowhere
 
-// The shards as the kernel takes them; each holds its share of the rows.
+// Converts the shards for the kernel. Each must hold its share of the rows.
 Shards shards_of(const std::vector<Tensor>& shards, int64_t own) {
   const int64_t count = static_cast<int64_t>(shards.size());
   if (count < 1 || count > kMostShards) {
@@ -35,7 +35,7 @@ Shards shards_of(const std::vector<Tensor>& shards, int64_t own) {
   for (int64_t s = 0; s < count; ++s) {
     found.at[s] = shards[static_cast<size_t>(s)].data_ptr();
     if (shards[static_cast<size_t>(s)].size(0) != (found.num_rows - s + count - 1) / count) {
-      fail("shards must hold rows dealt out one by one; shard ", s, " has another number of them");
+      fail("shards must hold rows in round-robin order; shard ", s, " has a wrong number of rows");
     }
   }
   return found;
@@ -72,7 +72,7 @@ Tensor gather_sharded_cuda(std::vector<Tensor> shards, int64_t own, std::optiona
   if (table) {
     check_table(*table, "table");
     check_dtype(*table, "table", shards[0].scalar_type());
-    if (!table->is_cpu()) fail("table must be on the CPU, in locked memory");
+    if (!table->is_cpu()) fail("table must be on the CPU, in pinned memory");
     if (table->size(0) != num_nodes) fail("table must have a row for each of the places");
     if (num_nodes > kMostRows) fail("table must have at most 2^31 rows");
     if (row_bytes_of(*table) != row_bytes) fail("table must have rows of the shards' shape");
@@ -101,7 +101,7 @@ Tensor gather_sharded_cuda(std::vector<Tensor> shards, int64_t own, std::optiona
   ids.scalar_type() == ScalarType::Int ? run(data<const int32_t>(ids))
                                        : run(data<const int64_t>(ids));
   if (ordered) {
-    constexpr int kDepth = 4;  // rows out of the host's memory, as gather_page_ordered has it
+    constexpr int kDepth = 4;  // concurrent host rows, as in gather_page_ordered
     const Pages pages{host, num_nodes, row_bytes, page_bytes, static_cast<int>(readers), kDepth};
     gather_keys(on.launch(), pages, order, n, out.data_ptr());
   }

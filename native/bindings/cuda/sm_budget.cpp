@@ -1,4 +1,5 @@
-// A stream whose kernels run on some of a GPU's multiprocessors: of a green context of the driver.
+// A stream whose kernels run on a subset of a GPU's multiprocessors, by a green context of the
+// driver.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -7,7 +8,7 @@
 namespace gnnbench::cuda {
 namespace {
 
-// A function of the driver, which is not linked: of this version or null where it has none.
+// A driver function of this version, or null if the driver lacks it. The driver is not linked.
 template <class Function>
 Function driver_function(const Launch& launch, const char* name, unsigned int version) {
   void* found = nullptr;
@@ -44,8 +45,8 @@ struct Driver {
   PFN_cuGreenCtxDestroy_v12040 destroy;
 };
 
-// The first error of the driver's, or the stream and its multiprocessors. The context and its
-// stream are never destroyed: torch's allocator may hold memory of the stream for good.
+// Returns the driver's first error, or the stream and its multiprocessors. The context and its
+// stream are never destroyed, because torch's allocator can keep memory of the stream indefinitely.
 CUresult make(const Driver& driver, int32_t index, int64_t sms, CUstream& stream, int64_t& given) {
   CUdevice device = 0;
   if (const CUresult e = driver.device(&device, index)) return e;

@@ -1,4 +1,4 @@
-// The stages of a hop on tensors: shared by the single-stage operators and the whole-batch one.
+// The stages of a hop on tensors, shared by the single-stage and whole-batch operators.
 #pragma once
 
 #include "bindings/cuda/common.h"
@@ -25,15 +25,15 @@ inline PickSpec pick_spec_on(const OnDevice& on, const std::string& pick,
 struct HopEdges {
   Tensor indptr;          // int32 [n + 1]
   Tensor neighbors;       // ids [edges]
-  Tensor positions;       // int64 [edges], empty unless asked for and of random walks
-  Tensor weights;         // float32 [edges] of random walks, else empty
+  Tensor positions;       // int64 [edges], empty unless requested and for random walks
+  Tensor weights;         // float32 [edges] for random walks, else empty
   Scratch scratch;        // keeps `faults` alive
-  const int64_t* faults;  // on the device: the hop's once the pick has run
+  const int64_t* faults;  // on the device: valid once the pick has run
 };
 
-// Degree pass, scan, pick; `base` is added to the offsets of the result. Waits for the device once,
-// to read the number of edges. The pick itself is only enqueued: `faults` are to be looked
-// at by the caller's next synchronisation.
+// Degree pass, scan, pick; adds `base` to the output offsets. Synchronises with the host once, to
+// read the number of edges. The pick is only enqueued: the caller's next synchronisation must check
+// `faults`.
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
                         const HopDraws& draws, int32_t base, bool with_positions,
@@ -44,21 +44,21 @@ struct Renamed {
   Tensor local;      // int32 [neighbors]
 };
 
-// The three-pass id map. Waits for the device once, to read the number of nodes; `hop`, where
-// given, reports its faults through it.
+// The three-pass id map. Synchronises with the host once, to read the number of nodes; also reports
+// the faults of `hop`, if given.
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
                    const HopEdges* hop, int64_t num_nodes);
 
-// What Fused-Map's kernels alone make of the neighbours of several hops.
+// Relabelling of several hops' neighbours by Fused-Map's kernels.
 struct FusedNamed {
-  Tensor src_nodes;           // ids; undefined where `max_nodes` was too small
+  Tensor src_nodes;           // ids; undefined if `max_nodes` was too small
   std::vector<Tensor> local;  // int32, by hop
   bool fits;
 };
 
-// One table for all hops, room for `max_nodes` nodes. Waits for the device once; `drawn`, where
-// given, drew the neighbours and reports its faults through it.
+// One table for all hops, with space for `max_nodes` nodes. Synchronises with the host once; also
+// reports the faults of `drawn`, which sampled the neighbours, if given.
 template <class Id>
 FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<Tensor>& neighbors,
                        int64_t max_nodes, const char* dst_name, const HopEdges* drawn,

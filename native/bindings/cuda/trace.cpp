@@ -34,8 +34,8 @@ void add(const Launch& launch, Stage stage, int hop) {
   GNNBENCH_CUDA_CALL(launch, cudaEventRecord(event, launch.stream));
 }
 
-// on: begins a trace on the device of `like` and returns an empty tensor. Else ends it, waits for
-// the device and returns its marks.
+// on: starts a trace on the device of `like` and returns an empty tensor. Otherwise ends it, waits
+// for the device and returns its marks.
 Tensor trace_cuda(Tensor like, bool on) {
   const OnDevice device(like, "trace");
   const Launch& launch = device.launch();
@@ -45,7 +45,7 @@ Tensor trace_cuda(Tensor like, bool on) {
     add(launch, Stage::kPrepare, kWholeBatch);
     return torch::stable::empty({0, 4}, ScalarType::Double);
   }
-  if (!trace) fail("no trace was begun on this thread");
+  if (!trace) fail("no trace is active on this thread; start one with on=True");
   const std::unique_ptr<Trace> all = std::move(trace);
   const int64_t n = static_cast<int64_t>(all->marks.size()) - 1;
   Tensor out = torch::stable::empty({n, 4}, ScalarType::Double);

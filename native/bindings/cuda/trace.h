@@ -1,5 +1,5 @@
 // Times of the stages inside one operator call, for `gnnbench run sampling`: host clock and CUDA
-// events. Off unless `trace` began one on this thread: a mark then costs one test of a pointer.
+// events. Off unless `trace` started one on this thread; a mark then costs one pointer test.
 #pragma once
 
 #include "cuda/common/launch.h"
@@ -7,8 +7,8 @@
 
 namespace gnnbench::cuda {
 
-// The time since the mark before (or the begin) belongs to `stage` of `hop`: the host's until here,
-// the device's until the work enqueued so far is done.
+// Assigns the time since the previous mark (or the start) to `stage` of `hop`: the host's until
+// this call, the device's until the work enqueued so far is complete.
 void trace_mark(const Launch& launch, Stage stage, int hop);
 
 }  // namespace gnnbench::cuda

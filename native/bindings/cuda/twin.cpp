@@ -1,8 +1,8 @@
-// Operators of the synthetic twins on the GPU; the small parameter tensors come from there and are
-// checked on the host.
+// Operators of the synthetic twins on the GPU. The small parameter tensors are copied from there
+// and validated on the host.
 //
-// Memory of a graph above its CSC: two arrays of 8 bytes a stored edge (the keys and the sort's
-// other half, which holds the rows' hash tables before) and about 70 bytes a node.
+// Memory of a graph beyond its CSC: two arrays of 8 bytes per stored edge (the keys and the sort's
+// second buffer, which first holds the rows' hash tables) and about 70 bytes per node.
 #include "cuda/twin/twin.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void scan(const OnDevice& on, int64_t* values, int64_t n) {
   exclusive_scan(on.launch(), data<char>(scratch), bytes, values, n);
 }
 
-// Sums modulo 2^64 are the same for signed and unsigned integers.
+// Sums modulo 2^64 are equal for signed and unsigned integers.
 void scan(const OnDevice& on, uint64_t* values, int64_t n) {
   scan(on, reinterpret_cast<int64_t*>(values), n);
 }
@@ -76,7 +76,7 @@ uint64_t* sort(const OnDevice& on, uint64_t* keys, uint64_t* other, int64_t n, i
 
 // ---- graph ----
 
-// One pass over a level; returns how many of `left` edges were given out.
+// One pass over a level. Returns how many of `left` edges were distributed.
 uint64_t give(const OnDevice& on, const TwinRows& rows, int level, uint64_t left, bool by_room,
               uint64_t* shares, uint64_t* given) {
   twin_shares(on.launch(), rows, level, by_room, shares);
@@ -88,7 +88,7 @@ uint64_t give(const OnDevice& on, const TwinRows& rows, int level, uint64_t left
   return read_one(on, given);
 }
 
-// The passes of the CPU's plan, in its order.
+// Runs the passes of the CPU's plan in the same order.
 void plan(const OnDevice& on, const TwinRows& rows, const int64_t* level_edges, uint64_t* shares,
           uint64_t* given) {
   uint64_t left = 0;
@@ -139,7 +139,7 @@ std::tuple<Tensor, Tensor> twin_graph_cuda(int64_t key, int64_t num_nodes, int64
   const size_t prefix_inside = memory.add<uint64_t>(n + 1);
   size_t wanted[twin::kLevels];
   for (size_t& at : wanted) at = memory.add<uint32_t>(n);
-  const size_t sums = memory.add<uint64_t>(n + 1);  // shares, then the rows' starts
+  const size_t sums = memory.add<uint64_t>(n + 1);  // shares, then the start of each row
   const size_t given = memory.add<uint64_t>(1);
   memory.allocate(on);
 
@@ -191,7 +191,7 @@ std::tuple<Tensor, Tensor> twin_graph_cuda(int64_t key, int64_t num_nodes, int64
 
 // ---- labels, splits, features ----
 
-// Checked on the host, with the device's pointer.
+// Validates on the host; returns a device pointer.
 TwinNodes check_nodes_of(const OnDevice& on, int64_t key, int64_t num_nodes,
                          const Tensor& community_ptr, int64_t num_classes) {
   const auto communities = to_host(on, community_ptr, "community_ptr");

@@ -1,7 +1,7 @@
-// Host memory by the driver's virtual memory management: pages of 2 MiB that neither registered
-// memory nor cudaHostAlloc has, so that the device translates fewer addresses.
+// Host memory by the driver's virtual memory management: pages of 2 MiB, which neither registered
+// memory nor cudaHostAlloc provides, so that the device translates fewer addresses.
 //
-// The driver's functions are looked up at run time: the library needs no libcuda to be linked.
+// Driver functions are looked up at run time, so that the library does not link libcuda.
 #include <cuda.h>
 
 #include "bindings/cuda/common.h"
@@ -9,7 +9,7 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr unsigned kVersion = 12020;  // of the driver's interface that has host locations
+constexpr unsigned kVersion = 12020;  // of the driver interface with host locations
 const char* const kUseInstead = "; use registered memory instead";
 
 template <class F>
@@ -20,7 +20,7 @@ F entry(const char* name) {
       cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &how);
   if (status != cudaSuccess || how != cudaDriverEntryPointSuccess || found == nullptr) {
     cudaGetLastError();
-    fail("this CUDA driver has no ", name, " for memory of the host", kUseInstead);
+    fail("this CUDA driver has no ", name, " for host memory", kUseInstead);
   }
   return reinterpret_cast<F>(found);
 }
@@ -40,7 +40,7 @@ struct Driver {
   decltype(&cuMemSetAccess) set_access = entry<decltype(&cuMemSetAccess)>("cuMemSetAccess");
 
   static const Driver& get() {
-    static const Driver driver;  // one that lacks something is asked again
+    static const Driver driver;  // a failed lookup throws and is repeated next time
     return driver;
   }
 
@@ -49,23 +49,22 @@ struct Driver {
     const char* name = nullptr;
     if (error_name(status, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-      fail_memory("cannot allocate memory: the CUDA driver has no ", bytes,
-                  " bytes of the host's memory to lock (", name, " in ", what,
-                  "); free memory, or have the GPU not read them");
+      fail_memory("cannot allocate memory: the CUDA driver cannot pin ", bytes,
+                  " bytes of host memory (", name, " in ", what,
+                  "); free memory, or use a feature store that the GPU does not read");
     }
-    fail("the CUDA driver cannot map memory of the host here (", name, " in ", what, ")",
-         kUseInstead);
+    fail("the CUDA driver cannot map host memory here (", name, " in ", what, ")", kUseInstead);
   }
 };
 
-// One range of addresses and the pages behind it; undone in reverse as far as it was made.
+// An address range and its pages. Undone in reverse order, as far as it was made.
 class Mapping {
  public:
   Mapping(const Driver& driver, int device, int64_t wanted) : driver_(driver) {
     int node = 0;
     if (cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device) != cudaSuccess || node < 0) {
       cudaGetLastError();
-      node = 0;  // no NUMA: the one node there is
+      node = 0;  // without NUMA there is one node
     }
     CUdevice ordinal = 0;
     driver.check(driver.device(&ordinal, device), "cuDeviceGet", wanted);
@@ -82,7 +81,7 @@ class Mapping {
       CUmemGenericAllocationHandle pages = 0;
       driver.check(driver.create(&pages, bytes_, &prop, 0), "cuMemCreate", wanted);
       const CUresult mapped = driver.map(at_, bytes_, 0, pages, 0);
-      driver.release(pages);  // they live as long as they are mapped
+      driver.release(pages);  // the mapping keeps the pages alive
       driver.check(mapped, "cuMemMap", wanted);
       mapped_ = true;
       CUmemAccessDesc access[2]{};
@@ -99,7 +98,7 @@ class Mapping {
 
   void* address() const { return reinterpret_cast<void*>(at_); }
 
-  // At the end of the process the driver may be gone, and the memory with it: errors are ignored.
+  // At process exit the driver, and the memory with it, may be gone: errors are ignored.
   void undo() const noexcept {
     if (mapped_) driver_.unmap(at_, bytes_);
     if (at_ != 0) driver_.free_address(at_, bytes_);
@@ -112,7 +111,7 @@ class Mapping {
   bool mapped_ = false;
 };
 
-// Kernels that read the memory are waited for: a page that is gone would end the context.
+// Waits for kernels that read the memory, because a missing page would end the context.
 void free_mapping(const Mapping& mapping, int device) noexcept {
   int before = device;
   cudaGetDevice(&before);

@@ -1,4 +1,4 @@
-// What whole-batch operators that go hop by hop share: the form of their answer.
+// Shared by whole-batch operators that work hop by hop: the format of the result.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,20 @@
 
 namespace gnnbench::cuda {
 
-// A block. `carried` is what goes with each edge: positions, the weights of random walks, or
-// nothing.
+// A block. `carried` belongs to the edges: positions, the weights of random walks, or nothing.
 struct BatchHop {
   Tensor indptr, local, src_nodes, carried;
-  int64_t rows;  // of this hop alone
+  int64_t rows;  // of this hop only
 };
 
-// A copy of `from` to offset `at` (in elements) of `to`.
+// Copies `from` to offset `at` (in elements) of `to`.
 inline Copy place(const Tensor& from, int64_t at, const Tensor& to) {
   const int64_t size = static_cast<int64_t>(from.element_size());
   return {from.data_ptr(), data<char>(to) + at * size, from.numel() * size};
 }
 
-// With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks. The offsets of
-// a hop already count on from the hop before; its last one is the next hop's first.
+// With frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks. The offsets of a
+// hop already continue those of the previous hop; its last offset is the next hop's first.
 inline std::vector<BatchHop> join_hops(const OnDevice& on, const std::vector<BatchHop>& hops) {
   int64_t rows = 0, edges = 0, carried = 0;
   for (const BatchHop& hop : hops) {
@@ -38,7 +37,7 @@ inline std::vector<BatchHop> join_hops(const OnDevice& on, const std::vector<Bat
   std::vector<BatchHop> out;
   rows = edges = carried = 0;
   for (const BatchHop& hop : hops) {
-    const bool ends = &hop == &last;  // else the next hop begins with the offset that ends this one
+    const bool ends = &hop == &last;  // else the next hop starts with the offset that ends this one
     copies.push_back(place(ends ? hop.indptr : view(hop.indptr, 0, hop.rows), rows, indptr));
     copies.push_back(place(hop.local, edges, indices));
     copies.push_back(place(hop.carried, carried, with));
@@ -52,7 +51,7 @@ inline std::vector<BatchHop> join_hops(const OnDevice& on, const std::vector<Bat
   return out;
 }
 
-// The blocks in the catalogue's form.
+// Returns the blocks in the format of the catalogue.
 inline std::vector<Tensor> answer(const OnDevice& on, std::vector<BatchHop> hops, bool only_new,
                                   bool with_carried) {
   if (only_new) {

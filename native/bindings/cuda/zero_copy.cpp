@@ -1,4 +1,4 @@
-// Rows of a host table in locked memory, read by the device of the ids.
+// Rows of a host table in pinned memory, read by the device of the ids.
 #include <vector>
 
 #include "bindings/cuda/common.h"
@@ -9,7 +9,7 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int64_t kAnyPage = 1;                  // where the order is that of the ids
+constexpr int64_t kAnyPage = 1;                  // rows are read in id order
 constexpr int64_t kMostRows = int64_t{1} << 31;  // so that no id is kNowhere
 
 void check(const Tensor& table, const Tensor& ids) {
@@ -17,7 +17,7 @@ void check(const Tensor& table, const Tensor& ids) {
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");
   check_cuda({{ids, "ids"}});
-  if (!table.is_cpu()) fail("table must be on the CPU, in locked memory");
+  if (!table.is_cpu()) fail("table must be on the CPU, in pinned memory");
 }
 
 void check_pages(const Tensor& table, int64_t n, int64_t page_bytes, int64_t blocks,
@@ -43,7 +43,7 @@ void with_ids(const Tensor& ids, const Run& run) {
                                        : run(data<const int64_t>(ids));
 }
 
-// Keys, sorted keys and CUB's scratch of n ids in one allocation.
+// Keys, sorted keys and CUB's scratch for n ids, in one allocation.
 struct Order {
   Order(const OnDevice& on, int64_t n) {
     const size_t bytes = page_order_scratch_bytes(on.launch(), n);

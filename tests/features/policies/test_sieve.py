@@ -88,10 +88,10 @@ def test_sieve_equals_the_papers_loop(batches, capacity):
     ("changed", "words"),
     [
         ({"ids": torch.tensor([1], dtype=torch.int32)}, "ids must be int64, it is int32"),
-        ({"newer": torch.zeros(2, dtype=torch.int32)}, "must have one entry a slot each"),
+        ({"newer": torch.zeros(2, dtype=torch.int32)}, "must have one entry per slot"),
         ({"state": torch.zeros(4, dtype=torch.int64)}, "state must have 5 entries, it has 4"),
-        ({"state": torch.tensor([0, 3, -1, -1, -1])}, "state is none of a queue of 3 slots"),
-        ({"state": torch.tensor([3, 0, 2, 0, -1])}, "newer links no queue of 3 slots"),
+        ({"state": torch.tensor([0, 3, -1, -1, -1])}, "state is not valid for a queue of 3 slots"),
+        ({"state": torch.tensor([3, 0, 2, 0, -1])}, "newer does not link a queue of 3 slots"),
         ({"visited": torch.zeros(3)}, "visited must be uint8, it is float32"),
     ],
 )
