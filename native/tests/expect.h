@@ -1,4 +1,5 @@
-// What the host-only tests share: every expectation is printed, main() returns whether any failed.
+// Shared by the host-only tests: each expectation is printed, and main() returns whether any
+// failed.
 #pragma once
 
 #include <cstdio>

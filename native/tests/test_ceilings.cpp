@@ -1,4 +1,4 @@
-// Host-only test of the ceilings: registers of every width that this machine has do the same work.
+// Host-only test of the measured peaks: every supported register width does the same work.
 #include <string>
 #include <vector>
 
@@ -10,7 +10,7 @@ using namespace gnnbench;
 
 namespace {
 
-// Words at a line's beginning.
+// Line-aligned words.
 struct Words {
   std::vector<uint32_t> memory;
   uint32_t* begin;
@@ -42,7 +42,7 @@ void all(Vectors vectors, int64_t lanes, const std::string& name) {
     chains = chains && ceiling_fma(steps, vectors) == done;
   }
   expect(sums, (name + ": every word is read in every pass").c_str());
-  expect(copies, (name + ": a copy is the source").c_str());
+  expect(copies, (name + ": a copy equals its source").c_str());
   expect(chains, (name + ": every multiply-add of every lane is counted").c_str());
 }
 
@@ -52,6 +52,6 @@ int main() {
   all(Vectors::k128, 4, "128 bits");
   if (has_vectors(Vectors::k256)) all(Vectors::k256, 8, "256 bits");
   if (has_vectors(Vectors::k512)) all(Vectors::k512, 16, "512 bits");
-  expect(has_vectors(widest_vectors()), "the widest are there");
+  expect(has_vectors(widest_vectors()), "the widest registers are supported");
   return failed();
 }

@@ -1,4 +1,4 @@
-// Host-only test of Floyd's picks by rows: every width that this machine has draws pick_floyd's.
+// Host-only test of Floyd's picks of many rows: every supported width equals pick_floyd.
 #include <random>
 #include <string>
 #include <vector>
@@ -11,8 +11,9 @@ using gnnbench::kFloydRows;
 
 namespace {
 
-// Draws of `groups` groups of rows, from degrees just above the fanout, where most repeat, on.
-bool right(FloydBy by, uint32_t fanout, int64_t groups, std::mt19937& random) {
+// Compares the draws of `groups` groups of rows. Degrees start just above the fanout, where most
+// draws repeat.
+bool equals_pick_floyd(FloydBy by, uint32_t fanout, int64_t groups, std::mt19937& random) {
   gnnbench::HopDraws draws{};
   draws.key = uint64_t{random()} << 32 | random();
   draws.batch = static_cast<uint32_t>(random());
@@ -47,12 +48,12 @@ void all(FloydBy by, const std::string& name) {
   std::mt19937 random(1);
   bool ok = true;
   for (uint32_t fanout = 1; fanout <= 33; ++fanout) {
-    if (gnnbench::can_draw(by, fanout)) ok &= right(by, fanout, 40, random);
+    if (gnnbench::can_draw(by, fanout)) ok &= equals_pick_floyd(by, fanout, 40, random);
   }
   for (const uint32_t fanout : {64u, 127u, 512u, 513u}) {
-    if (gnnbench::can_draw(by, fanout)) ok &= right(by, fanout, 3, random);
+    if (gnnbench::can_draw(by, fanout)) ok &= equals_pick_floyd(by, fanout, 3, random);
   }
-  expect(ok, (name + ": the same picks as row by row").c_str());
+  expect(ok, (name + ": picks equal those of single rows").c_str());
 }
 
 }  // namespace
@@ -62,7 +63,8 @@ int main() {
   all(FloydBy::kAvx2, "AVX2");
   all(FloydBy::kAvx512, "AVX-512");
   const FloydBy widest = gnnbench::widest_floyd(5);
-  expect(gnnbench::can_draw(widest, 5), "the widest is one of this machine's");
-  expect(gnnbench::can_draw(gnnbench::widest_floyd(1 << 20), 1 << 20), "of any fanout");
+  expect(gnnbench::can_draw(widest, 5), "the widest method is supported");
+  expect(gnnbench::can_draw(gnnbench::widest_floyd(1 << 20), 1 << 20),
+         "a method for a large fanout is supported");
   return failed();
 }

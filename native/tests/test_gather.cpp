@@ -1,4 +1,4 @@
-// Host-only test of the gather: every way to write that this machine has gives the same bytes.
+// Host-only test of the gather: every supported kind of store gives the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -27,10 +27,10 @@ void fill(std::vector<char>& bytes, std::mt19937& random) {
   }
 }
 
-// Gathers to `offset` bytes behind a line's begin; whether rows and what lies around them are
-// right.
+// Gathers to `offset` bytes behind a line boundary. Returns whether the rows are right and the
+// bytes around them unchanged.
 template <class Id>
-bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937& random) {
+bool gathers(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937& random) {
   std::vector<char> table(kRows * bytes);
   fill(table, random);
   std::vector<Id> ids(n);
@@ -40,18 +40,18 @@ bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937
   while (reinterpret_cast<uintptr_t>(begin) % gnnbench::kLine != 0) ++begin;
   char* const out = begin + offset;
   std::vector<char> expected(memory);
-  char* const there = expected.data() + (out - memory.data());
+  char* const to = expected.data() + (out - memory.data());
   for (int64_t i = 0; i < n; ++i) {
-    if (bytes > 0) std::memcpy(there + i * bytes, &table[ids[i] * bytes], bytes);
+    if (bytes > 0) std::memcpy(to + i * bytes, &table[ids[i] * bytes], bytes);
   }
   const int64_t wrong = gather_rows(table.data(), kRows, bytes, ids.data(), n, out, stores);
   return wrong == -1 && memory == expected;
 }
 
-// Half of the rows are kept, with bytes of their own; whether rows, hits and what is remembered are
-// right.
+// Half of the rows are cached, with different bytes. Returns whether rows, hits and the next
+// generation are right.
 template <class Id>
-bool over(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
+bool gathers_cached(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
   std::vector<char> table(kRows * bytes), kept(kRows / 2 * bytes);
   fill(table, random);
   fill(kept, random);
@@ -66,9 +66,9 @@ bool over(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
   std::vector<char> out(n * bytes), expected(n * bytes);
   int64_t known = 0, hits = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const bool there = ids[i] % 2 == 0;
-    known += there;
-    const char* row = there ? &kept[ids[i] / 2 * bytes] : &table[ids[i] * bytes];
+    const bool cached = ids[i] % 2 == 0;
+    known += cached;
+    const char* row = cached ? &kept[ids[i] / 2 * bytes] : &table[ids[i] * bytes];
     if (bytes > 0) std::memcpy(&expected[i * bytes], row, bytes);
   }
   const Kept before{kept.data(), kRows / 2, slots.data(), generations.data(), 5, true};
@@ -83,9 +83,10 @@ bool over(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
   return ok;
 }
 
-// The first of several wrong ids, in chunks that several threads take.
+// Returns whether the gather reports the first of several invalid ids, in chunks of several
+// threads.
 template <class Id>
-bool tells_the_first(Stores stores, int64_t bytes, int64_t n) {
+bool reports_the_first(Stores stores, int64_t bytes, int64_t n) {
   const std::vector<char> table(kRows * bytes);
   std::vector<char> out(n * bytes);
   bool ok = true;
@@ -105,23 +106,23 @@ void all(Stores stores, const std::string& name) {
   for (const int64_t bytes :
        {0, 1, 2, 4, 7, 60, 64, 68, 100, 128, 192, 400, 512, 2408, 4096, 5000}) {
     for (const int64_t n : {0, 1, 2, 65, 700}) {
-      widths &= right<int32_t>(stores, bytes, n, 0, random);
-      widths &= right<int64_t>(stores, bytes, n, 4, random);
-      kept &= bytes == 0 || over<int32_t>(stores, bytes, n, random);
-      kept &= bytes == 0 || over<int64_t>(stores, bytes, n, random);
+      widths &= gathers<int32_t>(stores, bytes, n, 0, random);
+      widths &= gathers<int64_t>(stores, bytes, n, 4, random);
+      kept &= bytes == 0 || gathers_cached<int32_t>(stores, bytes, n, random);
+      kept &= bytes == 0 || gathers_cached<int64_t>(stores, bytes, n, random);
     }
   }
   for (int64_t offset = 0; offset < gnnbench::kLine; ++offset) {
-    places &= right<int64_t>(stores, 3, 5, offset, random);
-    places &= right<int32_t>(stores, 512, 3000, offset, random);
-    places &= right<int64_t>(stores, 400, 3000, offset, random);
+    places &= gathers<int64_t>(stores, 3, 5, offset, random);
+    places &= gathers<int32_t>(stores, 512, 3000, offset, random);
+    places &= gathers<int64_t>(stores, 400, 3000, offset, random);
   }
   expect(widths, (name + ": rows of any width").c_str());
-  expect(kept, (name + ": rows that are kept, of any width").c_str());
-  expect(places, (name + ": results at any address, and nothing beside them").c_str());
-  const bool told =
-      tells_the_first<int32_t>(stores, 512, 5000) && tells_the_first<int64_t>(stores, 100, 50000);
-  expect(told, (name + ": the first wrong id is told").c_str());
+  expect(kept, (name + ": cached rows of any width").c_str());
+  expect(places, (name + ": results at any address, with no other bytes changed").c_str());
+  const bool reported = reports_the_first<int32_t>(stores, 512, 5000) &&
+                        reports_the_first<int64_t>(stores, 100, 50000);
+  expect(reported, (name + ": the first invalid id is reported").c_str());
 }
 
 }  // namespace
@@ -131,9 +132,9 @@ int main() {
   if (gnnbench::can_store(Stores::kAvx2)) all(Stores::kAvx2, "avx2");
   if (gnnbench::can_store(Stores::kAvx512)) all(Stores::kAvx512, "avx512");
   const Stores large = gnnbench::best_stores(1 << 20, 512);
-  expect(gnnbench::can_store(large), "what is chosen can be done");
+  expect(gnnbench::can_store(large), "the best stores are supported");
   expect(gnnbench::best_stores(1000, 512) == Stores::kCached, "small results stay in the caches");
-  expect(gnnbench::best_stores(1 << 20, 100) == Stores::kCached, "and so do narrow rows");
-  expect(gnnbench::best_stores(1 << 20, 400) == large, "others are collected to whole lines");
+  expect(gnnbench::best_stores(1 << 20, 100) == Stores::kCached, "narrow rows stay in the caches");
+  expect(gnnbench::best_stores(1 << 20, 400) == large, "wide rows use non-temporal stores");
   return failed();
 }

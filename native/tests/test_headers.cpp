@@ -1,5 +1,5 @@
-// Host-only test of the decisions that host and device share. The same constants are asserted of
-// the operators and of the reference in tests/kernels, and on the device in tests/gpu.
+// Host-only test of the functions that host and device share. tests/kernels asserts the same
+// constants for the operators and the reference, tests/gpu for the device.
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
@@ -22,7 +22,7 @@ bool equal(const gnnbench::Philox4& a, const gnnbench::Philox4& b) {
   return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
 }
 
-// Known answers of Random123.
+// Known results of Random123.
 void philox_known_answers() {
   using gnnbench::philox4x32;
   expect(equal(philox4x32(0, {0, 0, 0, 0}), {0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}),
@@ -56,7 +56,7 @@ void bounded_draws() {
   expect(gnnbench::bounded(0xFFFFFFFF, 1) == 0, "bounded by one");
 }
 
-// Weights 1, 0, 3, 4: integers 2^29, 0, 3 2^29, 2^31, whose mean is 2^30.
+// Weights 1, 0, 3, 4: integers 2^29, 0, 3 * 2^29, 2^31 with mean 2^30.
 constexpr uint32_t kThreshold[] = {0x80000000, 0, 0, 0xFFFFFFFF};
 constexpr uint32_t kAlias[] = {2, 2, 3, 3};
 constexpr int64_t kPrefix[] = {0x20000000, 0x20000000, 0x80000000, 0x100000000};
@@ -78,9 +78,9 @@ void pick(gnnbench::Pick which, uint64_t vertex, uint32_t degree, uint32_t fanou
   gnnbench::pick_row(spec, 0, degree, fanout, draw, out.data(), moved.data());
   expect(out == std::vector<int>(expected), what);
   const uint32_t most = gnnbench::pick_draws(spec, degree, fanout);
-  const bool fewer = which == gnnbench::Pick::kReservoirThinned;  // than a cell may take
-  expect(fewer ? drawn <= most : drawn == most, "draws that the pick takes");
-  expect(gnnbench::pick_count(spec, 0, degree, fanout) == fanout, "edges that the pick gives");
+  const bool fewer = which == gnnbench::Pick::kReservoirThinned;  // than the cells' maximum
+  expect(fewer ? drawn <= most : drawn == most, "number of draws of the pick");
+  expect(gnnbench::pick_count(spec, 0, degree, fanout) == fanout, "number of edges of the pick");
 }
 
 void picks() {
@@ -108,18 +108,21 @@ void picks() {
        "weighted_prefix, large vertex");
 }
 
-// The reference has the same numbers from decimals of 60 digits.
+// The reference computes the same numbers with 60 decimal digits.
 void cells() {
   using gnnbench::candidate_count;
   const uint32_t last[] = {0x22A55546, 0x67EFFFD5, 0xAD3AAA64};
   for (uint32_t c = 0; c < 3; ++c) {
-    expect(candidate_count(31, last[c]) == c, "a word of the largest octave");
-    expect(candidate_count(31, last[c] + 1) == c + 1, "a word more");
+    expect(candidate_count(31, last[c]) == c, "the last word of a count in the largest octave");
+    expect(candidate_count(31, last[c] + 1) == c + 1, "the first word of the next count");
   }
-  expect(candidate_count(3, 0x19A0FFFF) == 0 && candidate_count(3, 0x19A10000) == 1, "8 items");
+  expect(candidate_count(3, 0x19A0FFFF) == 0 && candidate_count(3, 0x19A10000) == 1,
+         "counts of a cell of 8 items");
   expect(candidate_count(3, 0xFFFFFFFF) == 8, "no more candidates than items");
-  expect(candidate_count(31, 0xFFFFFFFF) == gnnbench::kMostCandidates, "most candidates");
-  expect(gnnbench::thinned_from(5) == 24 && gnnbench::thinned_cells(24, 5) == 0, "a row too short");
+  expect(candidate_count(31, 0xFFFFFFFF) == gnnbench::kMostCandidates,
+         "maximum number of candidates");
+  expect(gnnbench::thinned_from(5) == 24 && gnnbench::thinned_cells(24, 5) == 0,
+         "a row that is too short for cells");
   expect(gnnbench::thinned_cells(25, 5) == 1 && gnnbench::thinned_cells(49, 5) == 4, "cells");
   expect(gnnbench::thinned_cells(0xFFFFFFFF, 1) == 29, "cells of the longest row");
   expect(gnnbench::thinned_cells(0xFFFFFFFF, (1u << 24) + 1) == 0, "a fanout without cells");
@@ -162,9 +165,9 @@ void rows() {
   expect(!(Csc{negative, kIndices, 1, 14}).read_row(0, row), "an offset before indices");
   expect(!(Csc{kIndptr, kIndices, 6, 13}).read_row(5, row), "an offset behind indices");
   expect(!(Csc{large, kIndices, 1, int64_t{1} << 40}).read_row(0, row), "a row beyond the draws");
-  expect(row.begin == -1 && row.degree == 9, "a row that is not valid is left alone");
+  expect(row.begin == -1 && row.degree == 9, "an invalid row does not change the result");
   expect(kGraph.has_node(0) && kGraph.has_node(5), "nodes");
-  expect(!kGraph.has_node(6) && !kGraph.has_node(-1), "ids that are no nodes");
+  expect(!kGraph.has_node(6) && !kGraph.has_node(-1), "ids that are not nodes");
 }
 
 void faults() {
@@ -174,7 +177,7 @@ void faults() {
   expect(!gnnbench::has(Fault::kNone, both), "no fault");
 }
 
-// Vertices by the hop at which they are first met, then by number: found by counting bits of words.
+// Ranks vertices by the hop at which they are first met, then by number, by counting bits of words.
 void ranks(int hops) {
   const gnnbench::KnownLayout layout = gnnbench::KnownLayout::of(hops);
   const int64_t nodes = 200, groups = gnnbench::KnownLayout::groups(nodes);
@@ -184,7 +187,7 @@ void ranks(int hops) {
   std::vector<std::vector<int64_t>> met(hops + 1);
   for (int64_t v = 0; v < nodes; ++v) {
     const uint32_t first = static_cast<uint32_t>(v * 7 % (hops + 3));
-    if (first > static_cast<uint32_t>(hops)) continue;  // not met at all
+    if (first > static_cast<uint32_t>(hops)) continue;  // never met
     met[first].push_back(v);
     const uint32_t later = first + static_cast<uint32_t>(v % 3);
     uint32_t bits = 1u << first;
@@ -207,7 +210,7 @@ void ranks(int hops) {
   expect(right, "vertices first met at a hop");
 }
 
-// Many batches over one table that is never cleared, a thread alone: what a map of the batch says.
+// Many batches on one table that is never cleared, by one thread, compared with a map per batch.
 struct PlainEntries {
   std::vector<uint64_t>& entries;
 
@@ -237,21 +240,20 @@ void versions() {
           found == (before == known.end() ? gnnbench::kNew : static_cast<int32_t>(before->second));
       if (found != gnnbench::kNew) continue;
       const int32_t again = layout.enter(PlainEntries{entries}, slots, home, id, nullptr);
-      right &= again == ~static_cast<int32_t>(at);  // claimed and not yet named
+      right &= again == ~static_cast<int32_t>(at);  // claimed but without an id
       const uint32_t local =
           static_cast<uint32_t>(gnnbench::kMostVersionedNodes - 1 - known.size());
       known[id] = local;
       entries[at] = layout.named(id, local);
     }
   }
-  expect(right, "a table that outlives batches");
+  expect(right, "a table that persists across batches");
   const FusedEntries last = FusedEntries::of(gnnbench::kLastFusedVersion);
   expect(!FusedEntries::of(1).is_current(0) && !last.is_current(0), "zeros are empty");
   expect(last.is_current(last.claim(INT32_MAX)), "the largest id in the last version");
   std::vector<uint64_t> full(3, last.named(7, 0));
   uint32_t at = 0;
-  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kTableFull,
-         "a table that is full");
+  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kTableFull, "a full table");
 }
 
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
@@ -268,7 +270,7 @@ void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
 }
 
 void random_walks() {
-  walk(0, 3, {1, 2, 3}, {4, 4, 2}, "random_walk from 0, a tie cut by the smaller id");
+  walk(0, 3, {1, 2, 3}, {4, 4, 2}, "random_walk from 0, a tie won by the smaller id");
   walk(2, 20, {4, 2, 0, 3, 5}, {7, 2, 1, 1, 1}, "random_walk from 2, every node visited");
   walk(4, 3, {0, 1, 2}, {5, 2, 2}, "random_walk from 4");
   const int strange[] = {1, 2, 9, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, -1};
@@ -278,13 +280,13 @@ void random_walks() {
   const auto first = [](uint32_t) { return 0u; };
   expect(gnnbench::pick_random_walk(Csc{kIndptr, strange, 6, 14}, 5, walks, 3, first, ids,
                                     counts) == gnnbench::kBadWalk,
-         "random_walk into a node that is none");
+         "random_walk to an id that is not a node");
   expect(gnnbench::pick_random_walk(Csc{kIndptr, kIndices, 6, 2}, 5, walks, 3, first, ids,
                                     counts) == gnnbench::kBadWalkRow,
          "random_walk over a row that is not within indices");
 }
 
-// Ids 3, 40, 41 and 95 of 97: the last word holds none of them.
+// Ids 3, 40, 41 and 95 of 97; the last word is empty.
 void sets_of_ids() {
   using gnnbench::place_of;
   const gnnbench::IdWord words[] = {{1u << 3, 0}, {1u << 8 | 1u << 9, 1}, {1u << 31, 3}, {0, 4}};
@@ -292,22 +294,22 @@ void sets_of_ids() {
          "words of nodes");
   expect(place_of(words, 4, 3) == 0 && place_of(words, 4, 40) == 1 && place_of(words, 4, 41) == 2 &&
              place_of(words, 4, 95) == 3,
-         "places in a set");
+         "ranks in a set");
   for (const int64_t id : {0, 2, 4, 42, 94, 96, 127}) {
     expect(place_of(words, 4, id) == -1, "an id that is not in the set");
   }
   expect(place_of(words, 4, -1) == -1 && place_of(words, 4, 128) == -1 &&
              place_of(words, 4, int64_t{1} << 40) == -1,
-         "an id that is none of the words'");
-  const gnnbench::Ones ones{nullptr, 10, 3, 2, 4};  // places 10 to 21 of two batches
+         "an id outside the words");
+  const gnnbench::Ones ones{nullptr, 10, 3, 2, 4};  // ranks 10 to 21 of two batches
   expect(ones.offset(0, 10) == 0 && ones.offset(1, 10) == 4 && ones.offset(0, 14) == 8 &&
              ones.offset(1, 21) == 23,
          "offsets of ones");
   expect(ones.offset(0, 9) == -1 && ones.offset(0, 22) == -1 && ones.offset(1, -1) == -1,
-         "places beyond the ones");
+         "ranks outside the ones");
 }
 
-// Three blocks an edge; the last is past 2^32. Drawn by the plain law of
+// Three blocks per edge; the last block number exceeds 2^32. Constants from the simple version in
 // tests/datasets/generators/test_rmat.py.
 void rmat_edges() {
   const gnnbench::rmat::Law law{77, 21, {37356, 49807, 62259}};

@@ -1,5 +1,5 @@
-// Host-only test of PGSampler on threads where memory runs out: whichever allocation fails, all
-// workers end and the caller gets an error.
+// Host-only test of PGSampler on threads without memory: whichever allocation fails, all workers
+// end and the caller gets an error.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -11,12 +11,12 @@
 
 namespace {
 
-std::atomic<int64_t> left{-1};  // allocations until one fails; negative: none does
-std::atomic<bool> refused{false};
+std::atomic<int64_t> allocations_left{-1};  // until one fails; negative: none fails
+std::atomic<bool> failed_once{false};
 
 void* allocate(size_t bytes, size_t alignment) {
-  if (left.load() >= 0 && left.fetch_sub(1) == 0) {
-    refused.store(true);
+  if (allocations_left.load() >= 0 && allocations_left.fetch_sub(1) == 0) {
+    failed_once.store(true);
     throw std::bad_alloc();
   }
   void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -37,7 +37,7 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::fre
 
 int main() {
   using gnnbench::TaskSampler;
-  // A circle, each node with its next 8.
+  // A ring: the neighbours of each node are the next 8.
   constexpr int64_t kNodes = 3000, kDegree = 8;
   std::vector<int64_t> indptr(kNodes + 1);
   std::vector<int32_t> indices(kNodes * kDegree), seeds(32);
@@ -53,16 +53,16 @@ int main() {
 
   const auto batch = [&](int64_t fails_at) {
     TaskSampler<int32_t> sampler(graph, draws, fanouts, true);
-    left.store(fails_at);
-    gnnbench::FaultAt found;
+    allocations_left.store(fails_at);
+    gnnbench::FaultAt result;
     try {
-      found = sampler.run(seeds.data(), static_cast<int64_t>(seeds.size()), 5, false, 3);
+      result = sampler.run(seeds.data(), static_cast<int64_t>(seeds.size()), 5, false, 3);
     } catch (...) {
-      left.store(-1);
+      allocations_left.store(-1);
       throw;
     }
-    left.store(-1);
-    expect(found.fault == gnnbench::Fault::kNone, "a valid batch has no fault");
+    allocations_left.store(-1);
+    expect(result.fault == gnnbench::Fault::kNone, "a valid batch has no fault");
     return sampler.counts().processed;
   };
 
@@ -70,15 +70,16 @@ int main() {
   expect(tasks > 500, "many tasks are processed");
   int thrown = 0;
   for (const int64_t fails_at : {0, 1, 2, 5, 9, 14, 20, 30, 45, 70}) {
-    refused.store(false);
+    failed_once.store(false);
     try {
-      expect(batch(fails_at) == tasks && !refused.load(), "a batch without a failure is whole");
+      expect(batch(fails_at) == tasks && !failed_once.load(),
+             "a batch without a failure is complete");
     } catch (const std::bad_alloc&) {
       ++thrown;
-      expect(refused.load(), "only a failure is thrown");
+      expect(failed_once.load(), "an error follows only a failure");
     }
   }
-  expect(thrown >= 5, "allocations failed and the caller was told");
-  expect(batch(-1) == tasks, "the next batch is whole");
+  expect(thrown >= 5, "failed allocations raise errors in the caller");
+  expect(batch(-1) == tasks, "the next batch is complete");
   return failed();
 }

@@ -1,5 +1,5 @@
-// Host-only test of threads that stay for several steps: every worker runs once, whoever comes, a
-// step waits for nobody who has not come, what is thrown goes to the leader.
+// Host-only test of thread teams: each worker of a step runs once for any number of helpers, a step
+// does not wait for absent helpers, and exceptions reach the leader.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -41,20 +41,20 @@ void every_worker_once() {
     });
     for (std::thread& thread : threads) thread.join();
     expect(once && led, "every worker of 20000 steps ran once");
-    expect(!Team::of_thread(), "nobody leads afterwards");
+    expect(!Team::of_thread(), "no team is active afterwards");
   }
 }
 
-void who_sleeps_wakes() {
+void sleeping_threads_wake() {
   Team team(2);
   std::thread helper([&] { team.help(); });
   Counts counts(1);
   team.lead([&] {
     for (int step = 0; step < 20; ++step) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than a helper is awake
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // longer than a helper spins
       team.run(1, Counts::one, &counts);
     }
-    // The leader sleeps too: the helper's worker is done long after its own.
+    // The leader sleeps too, because the helper's worker takes longer than its own.
     std::atomic<int> begun{0};
     team.run(
         2,
@@ -65,13 +65,13 @@ void who_sleeps_wakes() {
           while (all < 2 && Clock::now() < until) std::this_thread::yield();
         },
         &begun);
-    expect(begun == 2, "a step ends when all of its workers do");
+    expect(begun == 2, "a step ends when all of its workers end");
   });
   helper.join();
-  expect(counts.all(20), "who waits asleep is woken for a step");
+  expect(counts.all(20), "a sleeping helper wakes for a step");
 }
 
-void what_is_thrown() {
+void exceptions() {
   Team team(2);
   std::thread helper([&] { team.help(); });
   Counts counts(8);
@@ -97,14 +97,15 @@ void what_is_thrown() {
   } catch (const std::logic_error&) {
     out = true;
   }
-  helper.join();  // would wait for ever had it not been dismissed
-  expect(caught && counts.all(1), "what a worker throws is thrown when all are done");
-  expect(again, "a step after that is like any other");
-  expect(out && !Team::of_thread(), "what a body throws dismisses the team");
+  helper.join();  // hangs if the helper is not dismissed
+  expect(caught && counts.all(1), "a worker's exception is rethrown when all workers are done");
+  expect(again, "the next step works");
+  expect(out && !Team::of_thread(), "an exception of the body dismisses the team");
 }
 
-// run_workers of workers.h knows no teams, as torch's own within a region: only with_team's part.
-void body_on_its_own_thread() {
+// run_workers of workers.h does not use teams, like torch within a parallel region. So this tests
+// with_team only.
+void body_on_the_calling_thread() {
   const auto caller = std::this_thread::get_id();
   int64_t size = 0;
   bool here = false, nested = false, out = false;
@@ -117,24 +118,24 @@ void body_on_its_own_thread() {
     if (team) {
       team->run(1, [](void* p, int64_t) { *static_cast<bool*>(p) = !Team::of_thread(); }, &alone);
     }
-    expect(alone, "a step within a step is nobody's team's");
+    expect(alone, "a nested step has no team");
   });
-  expect(here && size == gnnbench::num_threads(), "the caller leads as many as there are threads");
-  expect(nested, "a team is not made twice");
+  expect(here && size == gnnbench::num_threads(), "the caller leads one team of all threads");
+  expect(nested, "a nested team is the same team");
   try {
     gnnbench::with_team([] { throw std::runtime_error("of the body"); });
   } catch (const std::runtime_error& error) {
     out = std::string(error.what()) == "of the body";
   }
-  expect(out, "what the body throws is thrown as it was");
+  expect(out, "the body's exception keeps its type");
 }
 
 }  // namespace
 
 int main() {
   every_worker_once();
-  who_sleeps_wakes();
-  what_is_thrown();
-  body_on_its_own_thread();
+  sleeping_threads_wake();
+  exceptions();
+  body_on_the_calling_thread();
   return failed();
 }

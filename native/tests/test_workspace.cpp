@@ -1,4 +1,4 @@
-// Host-only test of the working memory that a thread keeps.
+// Host-only test of the memory that a thread caches.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -17,30 +17,31 @@ int main() {
     std::memset(piece.get(), 1, std::min<size_t>(bytes, 4096));
     return piece.get();
   };
-  expect(workspace.kept() == 0, "a workspace begins empty");
+  expect(workspace.kept() == 0, "a workspace is initially empty");
   void* const first = at(100000);
-  expect(workspace.kept() == 131072, "what is given back is kept, as a power of two");
-  expect(at(70000) == first && workspace.kept() == 131072, "a piece is used again for its size");
-  expect(at(60000) != first && workspace.kept() == 131072 + 65536, "and not for another");
+  expect(workspace.kept() == 131072, "freed memory is cached, as a power of two");
+  expect(at(70000) == first && workspace.kept() == 131072, "cached memory is reused for its size");
+  expect(at(60000) != first && workspace.kept() == 131072 + 65536,
+         "cached memory is not reused for another size");
   {
     const Workspace::Piece one(100000), two(100000);
-    expect(one.get() == first && two.get() != first, "what is in use is nobody else's");
-    expect(reinterpret_cast<uintptr_t>(two.get()) % 64 == 0, "pieces begin with a cache line");
+    expect(one.get() == first && two.get() != first, "memory in use is not shared");
+    expect(reinterpret_cast<uintptr_t>(two.get()) % 64 == 0, "pieces are line-aligned");
   }
-  expect(workspace.kept() == 2 * 131072 + 65536, "as many are kept as were in use");
+  expect(workspace.kept() == 2 * 131072 + 65536, "all freed pieces are cached");
   {
     Workspace::Piece one(300), two(3000);
     void* const old = two.get();
     std::swap(one, two);
-    expect(one.get() == old, "pieces can change places");
+    expect(one.get() == old, "pieces can be swapped");
   }
   at(Workspace::kMost);
-  expect(workspace.kept() == Workspace::kMost, "a large piece takes the room of others");
+  expect(workspace.kept() == Workspace::kMost, "a large piece evicts others from the cache");
   at(2 * Workspace::kMost);
-  expect(workspace.kept() == Workspace::kMost, "one that is too large is given up");
+  expect(workspace.kept() == Workspace::kMost, "a piece above the limit is freed");
   size_t theirs = 1;
   std::thread([&] { theirs = Workspace::of_thread().kept(); }).join();
-  expect(theirs == 0, "every thread has its own");
+  expect(theirs == 0, "every thread has a separate workspace");
   at(0);
   const auto throws = [](size_t bytes) {
     try {
@@ -51,10 +52,9 @@ int main() {
     return false;
   };
   const size_t kept = workspace.kept();
-  expect(throws(Workspace::Piece::kLargest + 1),
-         "a piece larger than the address space is refused");
-  expect(throws(static_cast<size_t>(int64_t{-1})), "a negative size is refused");
-  expect(throws(Workspace::Piece::kLargest), "memory that is not there is refused");
-  expect(workspace.kept() == kept, "a refused piece changes nothing");
+  expect(throws(Workspace::Piece::kLargest + 1), "a piece larger than the address space fails");
+  expect(throws(static_cast<size_t>(int64_t{-1})), "a negative size fails");
+  expect(throws(Workspace::Piece::kLargest), "more memory than available fails");
+  expect(workspace.kept() == kept, "a failed piece changes nothing");
   return failed();
 }

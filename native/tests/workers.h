@@ -1,5 +1,5 @@
-// Workers of the host-only tests: threads, of which a thrown exception is thrown again at the end,
-// as torch's do.
+// Workers of the host-only tests: threads. As in torch, an exception of a worker is rethrown at the
+// end.
 #pragma once
 
 #include <exception>
@@ -27,7 +27,7 @@ void run_workers(int64_t workers, void (*fn)(void*, int64_t), void* ctx) {
   };
   try {
     for (int64_t w = 1; w < workers; ++w) threads.emplace_back(work, w);
-  } catch (...) {  // no memory for a thread: those that are there end first
+  } catch (...) {  // no memory for a thread: join the others first
     const std::lock_guard lock(one);
     thrown = std::current_exception();
   }

@@ -61,8 +61,8 @@ extern "C" {
 
 void seed(uint64_t value) { on_host::draws.seed(value); }
 
-// kernel 0: simple, `a` and `b` unused; 1: tuned, a rows a group; 2: Memory-Aware, a targets, b
-// dims; 3: spread rows.
+// kernel 0: simple, `a` and `b` unused; 1: tuned with `a` rows per group; 2: Memory-Aware with `a`
+// targets and `b` dims; 3: spread rows.
 void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* columns,
                  int64_t num_rows, int64_t num_edges, int64_t num_columns, int64_t dim,
                  const void* x, void* out, int mode, const void* weights, int64_t heads,
@@ -93,7 +93,7 @@ void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* co
     } else if (kernel == 3) {
       const int64_t chunks = num_chunks(num_edges, num_rows);
       const auto kept = static_cast<size_t>(chunks > 1 ? chunks : 0);
-      // Memory that nobody wrote to may hold any number.
+      // Uninitialised memory can hold any value.
       std::vector<Sum<T>> begun(kept * dim, NAN), reached(kept * dim, NAN);
       std::vector<int32_t> rows(kept, 12345);
       spread_row_sums(
@@ -148,7 +148,7 @@ void edge_dots_of(int dtype, const int32_t* indptr, const int32_t* indices, cons
   });
 }
 
-// The number of groups; starts and rows have room for as many as there are edges.
+// Returns the number of groups. starts and rows have space for one group per edge.
 int64_t groups_of(const int32_t* indptr, int64_t num_rows, int64_t group, int32_t* starts,
                   int32_t* rows) {
   std::vector<int32_t> offsets(num_rows + 1);

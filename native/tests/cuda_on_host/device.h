@@ -1,9 +1,9 @@
-// Enough of a GPU to run a kernel's logic on the host, for tests on machines without one: a block's
-// threads are fibers, run one at a time; blocks run one after the other. A thread goes on until it
-// waits for others: at a barrier of the block or the warp, or at an exchange between lanes. Then a
-// thread drawn at random goes on, so that what depends on the schedule shows. Threads that wait for
-// one that has left end the program. Nothing here tells of speed, of memory order between threads,
-// or of registers.
+// Emulates enough of a GPU to run a kernel's logic on the host, for tests on machines without one.
+// A block's threads are fibers that run one at a time; blocks run one after the other. A thread
+// runs until it waits for others: at a barrier of the block or the warp, or at an exchange between
+// lanes. Then a randomly selected thread continues, so that tests reveal schedule-dependent
+// results. The program aborts if threads wait for one that has exited. Speed, memory order between
+// threads and registers are not emulated.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -38,13 +38,12 @@ struct Warp {
 };
 
 struct Thread {
-  ucontext_t
-      begin{};  // then `place`: a jump leaves the signals' mask alone, which is a system call
+  ucontext_t begin{};  // later `place`: a jump avoids the system call that sets the signal mask
   jmp_buf place;
   bool begun = false;
   std::unique_ptr<char[]> stack;
   dim3 index;
-  const Barrier* waits_for = nullptr;  // until its generation is another
+  const Barrier* waits_for = nullptr;  // until its generation changes
   int generation = 0;
   int ors = 0;  // calls of __syncthreads_or
   bool left = false;
@@ -83,7 +82,7 @@ inline void wait_at(Barrier& barrier, int expected) {
 
 inline void wait_for_lanes(unsigned mask) {
   if ((mask >> (block.running % 32) & 1u) == 0) {
-    std::fprintf(stderr, "a lane is not in its own mask\n");
+    std::fprintf(stderr, "a lane is not in its mask\n");
     std::abort();
   }
   wait_at(warp().barriers[mask], std::popcount(mask));
@@ -105,7 +104,7 @@ inline void resume(Thread& next) {
 
 inline void run_block() {
   const int count = static_cast<int>(block_size.x * block_size.y * block_size.z);
-  if (block.threads.empty()) block.threads.resize(1024);  // a context must not be moved
+  if (block.threads.empty()) block.threads.resize(1024);  // moving a context would invalidate it
   block.warps.assign(static_cast<size_t>((count + 31) / 32), {});
   block.barrier = {};
   std::vector<int> able;
@@ -139,7 +138,7 @@ inline void run_block() {
     }
     if (left == count) return;
     if (able.empty()) {
-      std::fprintf(stderr, "%d threads wait for ones that have left\n", count - left);
+      std::fprintf(stderr, "%d threads wait for threads that have exited\n", count - left);
       std::abort();
     }
     std::shuffle(able.begin(), able.end(), draws);
@@ -154,7 +153,7 @@ template <class Call>
 void launch(dim3 grid, dim3 threads, size_t shared_bytes, Call call) {
   const uint64_t number = uint64_t{grid.x} * grid.y * grid.z;
   if (number == 0 || threads.x * threads.y * threads.z > 1024 || grid.y > 65535) {
-    std::fprintf(stderr, "a launch that no GPU takes\n");
+    std::fprintf(stderr, "no GPU supports this launch\n");
     std::abort();
   }
   grid_size = grid;

@@ -33,7 +33,7 @@ void bias_relu_backward_of(int wide, const void* grad, const void* y, int64_t ro
                            void* grad_x, void* grad_bias) {
   by_width(wide, [&](auto* type) {
     using T = Type<decltype(type)>;
-    // Memory that nobody wrote to may hold any number.
+    // Uninitialised memory can hold any value.
     std::vector<T> parts(static_cast<size_t>(bias_relu_parts(rows) * dim), NAN);
     bias_relu_backward(kLaunch, static_cast<const T*>(grad), static_cast<const T*>(y), rows, dim,
                        parts.data(), static_cast<T*>(grad_x), static_cast<T*>(grad_bias));

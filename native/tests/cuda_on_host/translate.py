@@ -1,4 +1,4 @@
-"""Kernels of CUDA as C++ for the host, over device.h: launches become calls.
+"""Translate CUDA kernels to C++ for the host on top of device.h: launches become calls.
 
 python translate.py native TO aggregate     # native/cuda/aggregate/*.cu, *.cuh -> TO/cuda/aggregate
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def _closing(text: str, at: int, opening: str, closing: str) -> int:
-    """The place behind the bracket that closes the one at ``at``."""
+    """Return the position after the bracket that closes the one at ``at``."""
     depth = 0
     for place in range(at, len(text)):
         depth += (text[place] == opening) - (text[place] == closing)
@@ -21,7 +21,7 @@ def _closing(text: str, at: int, opening: str, closing: str) -> int:
 
 
 def _kernel_begin(text: str, end: int) -> int:
-    """Where the name (and template arguments) that end at ``end`` begin."""
+    """Return where the name (with template arguments) that ends at ``end`` begins."""
     place = end
     while text[place - 1].isspace():
         place -= 1
@@ -38,7 +38,7 @@ def _kernel_begin(text: str, end: int) -> int:
 
 
 def _arguments(text: str) -> list[str]:
-    """A list's parts between commas that are in no bracket."""
+    """Split a list at the commas outside of brackets."""
     parts, depth, begin = [], 0, 0
     for place, char in enumerate(text):
         depth += char in "([{"
@@ -50,7 +50,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def translate(text: str) -> str:
-    """The source with each ``kernel<<<grid, threads, shared, stream>>>(...)`` as a call."""
+    """Replace each ``kernel<<<grid, threads, shared, stream>>>(...)`` by a call."""
     text = re.sub(
         r"extern __shared__ ([\w:]+) (\w+)\[\];",
         r"\1* const \2 = reinterpret_cast<\1*>(on_host::dynamic_shared.data());",
@@ -70,7 +70,7 @@ def translate(text: str) -> str:
 
 
 def translate_folder(native: Path, to: Path, part: str, names: str = "*") -> list[Path]:
-    """``native/cuda/PART``, files called ``names``, into ``to``; the sources among them."""
+    """Translate the files ``names`` of ``native/cuda/PART`` into ``to``; return the sources."""
     folder = to / "cuda" / part
     folder.mkdir(parents=True, exist_ok=True)
     sources = []
