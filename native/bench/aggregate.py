@@ -1,17 +1,17 @@
-"""Times of the CPU's aggregation and of torch's sparse CSR product, results checked first.
+"""Time the CPU's aggregation and torch's sparse CSR product, after checking the results.
 
-Floor, float32, of a block of D destinations, S sources and E edges at width W: the forward reads a
-row of W values an edge and writes one a destination, 4 W (E + D) bytes and 4 E of ids, for 2 E W
-operations: one operation for every two bytes, far below what a core can do, so bytes are the bound.
-They come from memory where the sources met are more than the caches hold, else from there. The
-backward reads a row an edge and writes one a source: 4 W (E + S) bytes. Its transpose reads 12
-bytes an edge and writes 8 at random.
+Lower bound in float32 for a block of D destinations, S sources and E edges at width W: the forward
+reads a row of W values per edge and writes one per destination, 4 W (E + D) bytes, plus 4 E bytes
+of ids, for 2 E W operations. That is one operation per two bytes, far below a core's peak, so
+bandwidth is the bottleneck: memory's if the sources exceed the caches, else the caches'. The
+backward reads a row per edge and writes one per source: 4 W (E + S) bytes. Its transpose reads 12
+bytes per edge and writes 8 at random.
 
-Blocks are the layers of a sampled batch on a random graph with hubs. Calls of ours and of torch's
-take turns, so that what else the machine does meets both; rows hold medians of each, and the median
-of the ratios of neighbours. With --clock cpu times are those of the process's threads on their
-cores, for a machine that is not idle (with one thread: more of them wait by spinning). Exit code 1
-where a result is outside its bound.
+Blocks are the layers of a sampled batch on a random graph with hubs. Our calls alternate with
+torch's, so that background load affects both. Rows contain the median of each and the median ratio
+of consecutive calls. --clock cpu reports the CPU time of the process, for machines that are not
+idle (with one thread only, because waiting threads spin). Exits with 1 if a result is outside its
+error bound.
 
     python native/bench/aggregate.py --out results.json
 """
@@ -38,7 +38,7 @@ Call = Callable[[], Any]
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,16 +50,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    parser.add_argument("--attention", action="store_true", help="8 heads of 8, instead")
+    parser.add_argument("--attention", action="store_true", help="time attention instead")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
 
 
 def input_block(options: argparse.Namespace) -> Block:
-    """The input layer's block of a batch, sampled by our operator."""
+    """Sample a batch by our operator and return its input layer's block."""
     draws = torch.Generator().manual_seed(1)
     edges = options.nodes * options.degree
-    # Sources by a power law: hubs are met often, as on real graphs.
+    # Sources follow a power law, so that hubs occur often, as in real graphs.
     uniform = torch.rand(edges, generator=draws)
     sources = (options.nodes * uniform**2).long().clamp(max=options.nodes - 1)
     sources = torch.randperm(options.nodes, generator=draws)[sources]
@@ -76,7 +76,7 @@ def input_block(options: argparse.Namespace) -> Block:
 
 
 def matrix_of(block: Block, values: Tensor) -> Tensor:
-    """The block as torch's CSR matrix."""
+    """Return the block as torch's CSR matrix."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.sparse_csr_tensor(
@@ -85,7 +85,7 @@ def matrix_of(block: Block, values: Tensor) -> Tensor:
 
 
 def require_close(ours: Tensor, exact: Tensor, sizes: Tensor, terms: int, what: str) -> None:
-    """End the program where a float32 sum of ``terms`` is outside the bound of its length."""
+    """Exit if a float32 sum of ``terms`` terms is outside its rounding error bound."""
     if not ((ours.double() - exact).abs() <= terms * 2**-24 * 1.01 * sizes).all():
         sys.exit(f"WRONG: {what}")
 
@@ -93,7 +93,7 @@ def require_close(ours: Tensor, exact: Tensor, sizes: Tensor, terms: int, what: 
 def compare(
     name: str, ours: Call, other: Call, options: argparse.Namespace, facts: dict[str, Any]
 ) -> Any:
-    """Both in turns, each first as often as second."""
+    """Time alternating calls of both; each is first as often as second."""
     clock = time.perf_counter if options.clock == "wall" else time.process_time
 
     def timed(call: Call) -> float:
@@ -119,7 +119,7 @@ def compare(
 
 
 def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
-    """Forward, backward over the shared transpose, and the transpose, at every width."""
+    """Time the forward, the backward with a given transpose, and the transpose, at every width."""
     ops, edges = torch.ops.gnnbench, block.num_edges
     ones = torch.ones(edges)
     forward = matrix_of(block, ones)
@@ -127,9 +127,9 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
     transposed = matrix_of(
         Block(back[0], back[1], torch.arange(block.num_dst), block.num_src), ones
     )
-    found = []
-    most, uses = int(block.indptr.diff().max()), int(back[0].diff().max())
-    found.append(
+    results = []
+    longest, uses = int(block.indptr.diff().max()), int(back[0].diff().max())
+    results.append(
         compare(
             "transpose", lambda: ops.transpose(block.indptr, block.indices, block.num_src),
             lambda: forward.t().to_sparse_csr(), options, {},
@@ -149,23 +149,25 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
             return out
 
         wide, sizes = forward.double(), x.double().abs()
-        require_close(ours(), wide @ x.double(), wide @ sizes, most, f"forward {dim}")
+        require_close(ours(), wide @ x.double(), wide @ sizes, longest, f"forward {dim}")
         wide, sizes = transposed.double(), grad.double().abs()
         require_close(ours_back(), wide @ grad.double(), wide @ sizes, uses, f"backward {dim}")
         facts = {"dim": dim, "bytes": 4 * dim * (edges + block.num_dst) + 4 * edges}
-        found.append(compare("forward", ours, lambda x=x: forward @ x, options, facts))
+        results.append(compare("forward", ours, lambda x=x: forward @ x, options, facts))
         facts = {"dim": dim, "bytes": 4 * dim * (edges + block.num_src) + 4 * edges}
-        # torch's is given its transpose, as ours is
-        found.append(compare("backward", ours_back, lambda g=grad: transposed @ g, options, facts))
+        # torch also gets its transpose
+        results.append(
+            compare("backward", ours_back, lambda g=grad: transposed @ g, options, facts)
+        )
         for dtype in (torch.bfloat16, torch.float16):
             facts = {"dim": dim, "bytes": 2 * dim * (edges + block.num_dst) + 4 * edges}
             narrow, name = x.to(dtype), str(dtype).removeprefix("torch.")
-            found.append(
+            results.append(
                 compare(f"{name}, against float32", lambda t=narrow: ours(t), ours, options, facts)
             )
         values = torch.rand(edges)
         weighted = matrix_of(block, values)
-        found.append(
+        results.append(
             compare(
                 "weighted forward",
                 lambda x=x, w=values: ops.aggregate(
@@ -174,11 +176,11 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
                 lambda x=x, m=weighted: m @ x, options, {"dim": dim},
             )
         )  # fmt: skip
-    return found
+    return results
 
 
 def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
-    """GAT's operators at 8 heads of 8, compared with torch's gather and scatter."""
+    """Time GAT's operators at 8 heads of 8, compared with torch's gather and scatter."""
     ops, edges = torch.ops.gnnbench, block.num_edges
     counts = block.indptr.diff()
     dst = torch.repeat_interleave(torch.arange(block.num_dst), counts)
@@ -189,8 +191,8 @@ def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
     facts = {"bytes": 4 * 64 * (edges + block.num_dst) + 36 * edges}
 
     def softmax() -> Tensor:
-        most = torch.segment_reduce(scores, "max", offsets=block.indptr.long(), axis=0)
-        powers = (scores - most[dst]).exp()
+        largest = torch.segment_reduce(scores, "max", offsets=block.indptr.long(), axis=0)
+        powers = (scores - largest[dst]).exp()
         return powers / torch.zeros_like(grad[:, 0]).index_add(0, dst, powers)[dst]
 
     calls = {
@@ -212,16 +214,16 @@ def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
             lambda: (grad[dst] * x[block.indices]).sum(2), facts,
         ),
     }  # fmt: skip
-    found = []
+    results = []
     for name, (ours, other, more) in calls.items():
         if not torch.allclose(ours(), other(), rtol=1e-4, atol=1e-4):
             sys.exit(f"WRONG: {name}")
-        found.append(compare(name, ours, other, options, more))
-    return found
+        results.append(compare(name, ours, other, options, more))
+    return results
 
 
 def main() -> None:
-    """Check and time everything."""
+    """Check and time the operators."""
     options = arguments()
     load_native()
     torch.set_num_threads(options.threads)
@@ -231,9 +233,9 @@ def main() -> None:
         "dst": block.num_dst, "src": block.num_src, "edges": block.num_edges,
     }  # fmt: skip
     print(facts)
-    found = (bench_attention if options.attention else bench_sums)(block, options)
+    results = (bench_attention if options.attention else bench_sums)(block, options)
     if options.out is not None:
-        options.out.write_text(json.dumps({**facts, "results": found}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""The host gather, compared with copies of as many bytes, and with a GPU the way of rows to it.
+"""Time the host gather and copies of as many bytes; with a GPU also the transfer of rows to it.
 
-Rounds alternate: in each every contender has its turn, with ids of its own, so that no rows are
-still in the caches, and what disturbs the machine disturbs all. Times are those of the wall and of
-the CPU over the threads (which waiting for others' processes is no part of); ratios are taken round
-by round. JSON goes to --out. Exit code 1 where rows differ from the table's.
+Each round calls every method once, each with different ids, so that no rows are still cached and
+background load affects all methods. Times are wall time and CPU time per thread (which excludes
+waiting for other processes). Ratios are taken per round. Writes JSON to --out. Exits with 1 if rows
+differ from the table's.
 
-    python native/bench/host_gather.py --pages held --out host_gather.json
+    python native/bench/host_gather.py --pages shared --out host_gather.json
 
-Tables: ``small`` pages (4 KiB), ``huge`` ones (2 MiB, where the kernel has them), or ``held``, as a
-run's keeper holds tables for its workers. Contenders: ``copy``, torch's copy of consecutive rows;
-``streamed copy``, our gather of consecutive rows, which writes past the caches; ``gather`` and
-torch's ``index_select`` of random rows. With a GPU: ``pinned copy`` alone, torch's index_select
-into pinned memory and then its copy, and our gather and copies in chunks.
+Tables: ``small`` pages (4 KiB), ``huge`` pages (2 MiB, if the kernel supports them), or ``shared``,
+in the shared-memory cache of a run. Methods: ``copy``, torch's copy of consecutive rows; ``streamed
+copy``, our gather of consecutive rows with non-temporal stores; ``gather`` and torch's
+``index_select`` of random rows. With a GPU: ``pinned copy`` alone, torch's index_select into pinned
+memory followed by a copy, and our gather with copies in chunks.
 """
 
 from __future__ import annotations
@@ -37,28 +37,33 @@ from gnnbench.features.host import StagedGather
 from gnnbench.kernels import shared
 from gnnbench.kernels.features import gather
 
-Call = Callable[[Tensor, int], Tensor]  # (ids, first of as many consecutive rows) -> rows
+Call = Callable[[Tensor, int], Tensor]  # (ids, first row of as many consecutive rows) -> rows
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table-bytes", type=int, default=1 << 32)
     parser.add_argument("--row-bytes", type=int, default=512)
-    parser.add_argument("--rows", type=int, default=275_000, help="rows of one gather, distinct")
+    parser.add_argument("--rows", type=int, default=275_000, help="distinct rows per gather")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=0, help="0: all usable cores")
-    parser.add_argument("--pages", choices=("small", "huge", "held"), default="huge")
+    parser.add_argument(
+        "--pages", choices=("small", "huge", "shared"), default="huge",
+        type=lambda pages: "shared" if pages == "held" else pages,  # earlier name
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("host_gather.json"))
     return parser.parse_args()
 
 
 def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
-    """A table, float32 where the width allows, each word the hash of its place; and how many of its
-    bytes are in huge pages."""
+    """Create a table and return it with the number of its bytes in huge pages.
+
+    Each word is the hash of its position. Rows are float32 if the width allows, else uint8.
+    """
     rows = options.table_bytes // options.row_bytes
     size = rows * options.row_bytes
 
@@ -66,9 +71,9 @@ def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
         whole = torch.frombuffer(part, dtype=torch.uint8)
         words = whole[: len(part) // 8 * 8].view(torch.int64)
         torch.arange(start // 8, start // 8 + len(words), out=words)
-        words.mul_(-7046029254386353131)  # odd, so that no two are equal
+        words.mul_(-7046029254386353131)  # odd, so that all words differ
 
-    if options.pages == "held":
+    if options.pages == "shared":
         descriptor = shared_memory.create_shared("table", size, fill)
         table = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
         huge = shared_memory.memory_sizes(descriptor)["huge_bytes"]
@@ -87,12 +92,12 @@ def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
 
 
 def bits(rows: Tensor) -> Tensor:
-    """Bytes, for rows hold what is no number, too."""
+    """Return the bytes of rows, which can contain NaN."""
     return rows.view(torch.uint8)
 
 
-def on_host(table: Tensor, n: int) -> dict[str, Call]:
-    """The contenders without a GPU; all write to one result."""
+def host_methods(table: Tensor, n: int) -> dict[str, Call]:
+    """Return the methods without a GPU by name; all write to one result."""
     out = torch.empty((n, table.shape[1]), dtype=table.dtype)
     consecutive = torch.arange(len(table))
     return {
@@ -103,33 +108,33 @@ def on_host(table: Tensor, n: int) -> dict[str, Call]:
     }
 
 
-def to_gpu(table: Tensor, n: int) -> dict[str, Call]:
-    """The contenders with one; each is waited for."""
+def gpu_methods(table: Tensor, n: int) -> dict[str, Call]:
+    """Return the methods with a GPU by name; each synchronises."""
     device = torch.device("cuda", 0)
-    locked = torch.empty((n, table.shape[1]), dtype=table.dtype, pin_memory=True)
-    there = torch.empty((n, table.shape[1]), dtype=table.dtype, device=device)
+    pinned = torch.empty((n, table.shape[1]), dtype=table.dtype, pin_memory=True)
+    on_gpu = torch.empty((n, table.shape[1]), dtype=table.dtype, device=device)
     job: Any = SimpleNamespace(
         graph=SimpleNamespace(features=table), device=device, counts=Counts()
     )
     store = StagedGather(job)
 
-    def waited(rows: Tensor) -> Tensor:
+    def synchronized(rows: Tensor) -> Tensor:
         torch.cuda.synchronize()
         return rows
 
     def selected(ids: Tensor) -> Tensor:
-        torch.index_select(table, 0, ids, out=locked)
-        return waited(there.copy_(locked, non_blocking=True))
+        torch.index_select(table, 0, ids, out=pinned)
+        return synchronized(on_gpu.copy_(pinned, non_blocking=True))
 
     return {
-        "pinned copy": lambda ids, first: waited(there.copy_(locked, non_blocking=True)),
+        "pinned copy": lambda ids, first: synchronized(on_gpu.copy_(pinned, non_blocking=True)),
         "index_select + pinned copy": lambda ids, first: selected(ids),
-        "gather + copy in chunks": lambda ids, first: waited(store.fetch(ids)),
+        "gather + copy in chunks": lambda ids, first: synchronized(store.fetch(ids)),
     }
 
 
 def main() -> None:
-    """Check and time everything."""
+    """Check and time all methods."""
     options = arguments()
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -142,38 +147,38 @@ def main() -> None:
         "load_1min": os.getloadavg()[0],
     }  # fmt: skip
     print(f"{facts} (made in {time.perf_counter() - begin:.1f} s)", flush=True)
-    calls = on_host(table, n)
+    calls = host_methods(table, n)
     if torch.cuda.is_available():
         facts["device"] = torch.cuda.get_device_name()
-        calls |= to_gpu(table, n)
+        calls |= gpu_methods(table, n)
     draws = torch.Generator().manual_seed(options.seed)
     order = torch.randperm(rows, generator=draws)
-    sets = [order[k * n : (k + 1) * n].contiguous() for k in range(rows // n)]
+    id_sets = [order[k * n : (k + 1) * n].contiguous() for k in range(rows // n)]
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
-    for turn in range(-len(calls), options.rounds * len(calls)):  # a round to warm up
-        name = list(calls)[turn % len(calls)]
-        ids, first = sets[turn % len(sets)], (turn * 7919) % (rows // n) * n
+    for number in range(-len(calls), options.rounds * len(calls)):  # one round of warm-up
+        name = list(calls)[number % len(calls)]
+        ids, first = id_sets[number % len(id_sets)], (number * 7919) % (rows // n) * n
         wall, cpu = time.perf_counter(), time.process_time()
-        found = calls[name](ids, first)
-        took = time.perf_counter() - wall, (time.process_time() - cpu) / threads
-        if turn >= 0:
-            times[name].append(took)
+        actual = calls[name](ids, first)
+        taken = time.perf_counter() - wall, (time.process_time() - cpu) / threads
+        if number >= 0:
+            times[name].append(taken)
             continue
-        right = table[ids] if "copy" not in name or "+" in name else table[first : first + n]
-        if name != "pinned copy" and not torch.equal(bits(found.cpu()), bits(right)):
+        expected = table[ids] if "copy" not in name or "+" in name else table[first : first + n]
+        if name != "pinned copy" and not torch.equal(bits(actual.cpu()), bits(expected)):
             sys.exit(f"NOT EQUAL: {name}")
     size = n * options.row_bytes
     results = []
-    for name, took in times.items():
+    for name, own in times.items():
         row: dict[str, Any] = {"name": name}
         for which, clock in enumerate(("wall", "cpu")):
-            own = sorted(t[which] for t in took)
-            row[f"{clock}_ms"] = statistics.median(own) * 1e3
-            row[f"{clock}_min_ms"] = own[0] * 1e3
-            row[f"{clock}_gb_per_s"] = size / statistics.median(own) / 1e9
+            values = sorted(t[which] for t in own)
+            row[f"{clock}_ms"] = statistics.median(values) * 1e3
+            row[f"{clock}_min_ms"] = values[0] * 1e3
+            row[f"{clock}_gb_per_s"] = size / statistics.median(values) / 1e9
             for other in ("copy", "streamed copy", "index_select + pinned copy"):
                 if other in times:
-                    pairs = zip(times[other], took, strict=True)
+                    pairs = zip(times[other], own, strict=True)
                     ratio = statistics.median(o[which] / t[which] for o, t in pairs)
                     row[f"{clock}_rate_over {other}"] = ratio
         results.append(row)

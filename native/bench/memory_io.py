@@ -1,15 +1,14 @@
-"""Rates of reading rows of a large table in locked host memory, and the time of a match matrix.
+"""Measure the rates of reading rows of a large table in pinned host memory, and a match matrix.
 
-Batches of distinct ids, some of them hubs that many batches have, are read out of a table of rows
-whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
-``features=window`` does: each row read once and written to every batch (``batches``), or the union
-fetched and batches copied out of it (``union``). For comparison, ids as they come (``naive``,
-``aligned``), ids that are in order as they come (``ids in order``), what the last batch had not
-(``match``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
-memory and from the driver (``vmm``), which takes seconds to make; also a pinned copy of as many
-bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
-ordering and copying out included; medians. The rows read are compared with the table's first bytes.
-Exit code 1 where they differ.
+Batches have distinct ids, some of them hubs that many batches contain. The first bytes of a table
+row are its number. Rows are read per batch (``page-ordered``), or in windows as ``features=window``
+does: each row is read once and written to every batch (``batches``), or the union is fetched and
+batches are copied from it (``union``). For comparison: unordered ids (``naive``, ``aligned``),
+sorted ids (``ids in order``), only the rows that the previous batch lacks (``match``) and, with
+``--peers``, DGL's and GraphBolt's gathers of the same rows. The table is in registered memory and
+in memory of the driver (``vmm``), whose allocation takes seconds. Also: a pinned copy of a batch's
+bytes, and the overlaps of ``--matrix`` batches. Rates count distinct rows and include ordering and
+copies; medians. The rows read are compared with the row numbers. Exits with 1 if they differ.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
@@ -47,23 +46,23 @@ from gnnbench.kernels.match import overlaps
 from gnnbench.measure.machine import revision
 
 Row = dict[str, Any]
-BACK_TO_BACK_S = 0.02  # short calls are repeated for so long before the host waits for them
+BACK_TO_BACK_S = 0.02  # duration of back-to-back calls before a synchronisation
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--table-gib", type=float, default=48.0)
     parser.add_argument("--row-bytes", type=int, default=512)
-    parser.add_argument("--rows", type=int, default=1_260_000, help="distinct rows of a batch")
-    parser.add_argument("--hubs", type=float, default=0.5, help="of a batch's rows: among the hubs")
+    parser.add_argument("--rows", type=int, default=1_260_000, help="distinct rows per batch")
+    parser.add_argument("--hubs", type=float, default=0.5, help="share of hubs in a batch")
     parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 4, 8, 16])
-    parser.add_argument("--blocks", type=int, nargs="+", default=[READERS], help="of the reader")
+    parser.add_argument("--blocks", type=int, nargs="+", default=[READERS], help="reader blocks")
     parser.add_argument("--depths", type=int, nargs="+", default=[DEPTH], help="rows at once")
     parser.add_argument("--page-bytes", type=int, nargs="+", default=[PAGE_BYTES])
-    parser.add_argument("--peers", action="store_true", help="DGL and GraphBolt, built with CUDA")
+    parser.add_argument("--peers", action="store_true", help="also time DGL and GraphBolt")
     parser.add_argument("--memory", nargs="+", default=[REGISTERED, VMM])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--matrix", type=int, nargs=3, default=[1000, 300_000, 100_000_000],
@@ -73,7 +72,7 @@ def arguments() -> argparse.Namespace:
 
 
 def seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Seconds of a call among some back to back, as in an epoch; median after a warm-up."""
+    """Return seconds per back-to-back call, as in an epoch; median after a warm-up."""
     taken, calls = [], 1
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -86,39 +85,39 @@ def seconds(call: Callable[[], Any], repeats: int) -> float:
     return statistics.median(taken[1:])
 
 
-def drawn(count: int, rows: int, nodes: int, hubs: float) -> list[Tensor]:
-    """Batches of distinct int32 ids in random order; a share of each is drawn of few nodes."""
+def draw_batches(count: int, rows: int, nodes: int, hubs: float) -> list[Tensor]:
+    """Draw batches of distinct int32 ids in random order; ``hubs`` is the share of hubs."""
     draw = torch.Generator("cuda").manual_seed(1)
-    few = max(1, int(rows * 1.5))  # hubs: two thirds of them are in a batch where its share is 1
+    num_hubs = max(1, int(rows * 1.5))  # a batch of hubs only contains two thirds of them
     spread = torch.randperm(nodes, generator=draw, device="cuda", dtype=torch.int32)
-    found = []
+    batches = []
     for _ in range(count):
-        chosen = torch.randperm(few, generator=draw, device="cuda")[: int(rows * hubs)]
-        rest = torch.randint(few, nodes, (rows,), generator=draw, device="cuda").unique()
+        chosen = torch.randperm(num_hubs, generator=draw, device="cuda")[: int(rows * hubs)]
+        rest = torch.randint(num_hubs, nodes, (rows,), generator=draw, device="cuda").unique()
         rest = rest[torch.randperm(rest.numel(), generator=draw, device="cuda")]
         ids = spread[torch.cat([chosen, rest[: rows - chosen.numel()]])]
-        found.append(ids[torch.randperm(ids.numel(), generator=draw, device="cuda")])
-    return found
+        batches.append(ids[torch.randperm(ids.numel(), generator=draw, device="cuda")])
+    return batches
 
 
-def made(nodes: int, columns: int, memory: str) -> Tensor:
-    """A table of int32 ``[nodes, columns]`` that the GPU reads, registered in place or made so."""
+def make_table(nodes: int, columns: int, memory: str) -> Tensor:
+    """Create an int32 ``[nodes, columns]`` table that the GPU can read, in ``memory``."""
     if memory == VMM:
         return vmm_memory(nodes * columns * 4, "cuda").view(torch.int32).view(nodes, columns)
-    table = torch.empty((nodes, columns), dtype=torch.int32).fill_(0)  # its pages are there
+    table = torch.empty((nodes, columns), dtype=torch.int32).fill_(0)  # allocates its pages
     if code := lock(table):
-        sys.exit(f"the table cannot be locked (CUDA error {code})")
+        sys.exit(f"the table cannot be pinned (CUDA error {code})")
     return table
 
 
-def require(rows: Tensor, ids: Tensor, what: str) -> None:
-    """End the program where a row does not begin with its number."""
+def require_rows(rows: Tensor, ids: Tensor, what: str) -> None:
+    """Exit if a row does not begin with its number."""
     if not torch.equal(rows[:, 0], ids):
         sys.exit(f"NOT EQUAL: {what}")
 
 
-def peers(table: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
-    """How DGL and GraphBolt have a GPU gather rows of locked memory, by name."""
+def peer_gathers(table: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Return DGL's and GraphBolt's gathers from pinned memory by name."""
     import dgl
     from dgl import graphbolt
 
@@ -128,9 +127,9 @@ def peers(table: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
     }
 
 
-def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> list[Row]:
-    """Rates by the way of reading, window and the reader's shape."""
-    found = []
+def read_rates(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> list[Row]:
+    """Measure rates by method, window and launch shape."""
+    results = []
     for window in options.windows:
         some = batches[:window]
         ways: dict[str, Callable[[Tensor], Tensor]] = {
@@ -138,12 +137,12 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
             for access in ACCESSES
             if access != PAGE_ORDERED
         }
-        ways |= peers(table) if options.peers else {}
+        ways |= peer_gathers(table) if options.peers else {}
         for way, gather in ways.items() if window == options.windows[0] else ():
-            found.append(one_by_one(table, some, way, gather, options))
+            results.append(per_batch(table, some, way, gather, options))
         if window == options.windows[0]:
             inorder = [ids.sort().values for ids in some]
-            found.append(one_by_one(table, inorder, "ids in order", ways["naive"], options))
+            results.append(per_batch(table, inorder, "ids in order", ways["naive"], options))
         for blocks, depth, page in itertools.product(
             options.blocks, options.depths, options.page_bytes
         ):
@@ -152,70 +151,70 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
                 return gather_zero_copy(table, ids, PAGE_ORDERED, page, blocks, depth)  # noqa: B023
 
             shape = {"blocks": blocks, "depth": depth, "page_bytes": page}
-            found.append(one_by_one(table, some, PAGE_ORDERED, ordered, options) | shape)
+            results.append(per_batch(table, some, PAGE_ORDERED, ordered, options) | shape)
             if page == options.page_bytes[0]:
-                found += [
+                results += [
                     row | {**shape, "page_bytes": None} if row["way"] == "batches" else row | shape
-                    for row in together(table, some, ordered, blocks, depth, options)
+                    for row in windowed(table, some, ordered, blocks, depth, options)
                 ]
         if window > 1:
-            found.append(matched(table, some[:2], options))
+            results.append(match_rate(table, some[:2], options))
         nodes = table.shape[0]
         set_ms = seconds(lambda: union_ids(some, nodes), options.repeats) * 1e3  # noqa: B023
-        found.append({"way": "union_ids alone", "window": window, "ms": set_ms})
-    return found
+        results.append({"way": "union_ids alone", "window": window, "ms": set_ms})
+    return results
 
 
 def rate(way: str, some: list[Tensor], loaded: int, took: float, row_bytes: int) -> Row:
-    """A line of the results; ``loaded`` rows went over the link."""
-    asked = sum(b.numel() for b in some)
+    """Return a result row; ``loaded`` rows crossed the link."""
+    requested = sum(b.numel() for b in some)
     return {
-        "way": way, "window": len(some), "asked": asked, "share": loaded / asked, "ms": took * 1e3,
-        "gb_per_s": loaded * row_bytes / took / 1e9,
+        "way": way, "window": len(some), "asked": requested, "share": loaded / requested,
+        "ms": took * 1e3, "gb_per_s": loaded * row_bytes / took / 1e9,
     }  # fmt: skip
 
 
-def one_by_one(
+def per_batch(
     table: Tensor, some: list[Tensor], way: str, gather: Callable[[Tensor], Tensor],
     options: argparse.Namespace,
 ) -> Row:  # fmt: skip
-    """Each batch by itself."""
+    """Time reading each batch separately."""
 
     def call() -> Tensor:
         for ids in some:
             rows = gather(ids)
         return rows
 
-    require(call(), some[-1], way)
+    require_rows(call(), some[-1], way)
     took = seconds(call, options.repeats)
     return rate(way, some, sum(b.numel() for b in some), took, table.shape[1] * 4)
 
 
-def together(
+def windowed(
     table: Tensor, some: list[Tensor], ordered: Callable[[Tensor], Tensor], blocks: int, depth: int,
     options: argparse.Namespace,
 ) -> list[Row]:  # fmt: skip
-    """All batches at once: rows read once, or their union fetched and copied out of."""
+    """Time reading a window: rows read once, or their union fetched and copied from."""
     nodes = table.shape[0]
     distinct = union_ids(some, nodes).ids.numel()
     count = torch.zeros(1, dtype=torch.int64, device="cuda")
-    asked = sum(b.numel() for b in some)
-    out = torch.empty((asked, table.shape[1]), dtype=torch.int32, device="cuda")
+    requested = sum(b.numel() for b in some)
+    out = torch.empty((requested, table.shape[1]), dtype=torch.int32, device="cuda")
 
     def once() -> Tensor:
         return gather_once(table, some, count, out, blocks, depth)
 
     def copied() -> Tensor:
-        held = union_ids(some, nodes)
-        rows = ordered(held.ids)
+        union = union_ids(some, nodes)
+        rows = ordered(union.ids)
         for ids in some:
-            batch = held.gather(rows, ids)
+            batch = union.gather(rows, ids)
         return batch
 
-    require(once(), torch.cat(some), "gather_once")
+    require_rows(once(), torch.cat(some), "gather_once")
     if int(count) != distinct:
         sys.exit("NOT EQUAL: rows read once")
-    require(copied(), some[-1], "union")
+    require_rows(copied(), some[-1], "union")
     row_bytes = table.shape[1] * 4
     return [
         rate(way, some, distinct, seconds(call, options.repeats), row_bytes)
@@ -223,69 +222,71 @@ def together(
     ]
 
 
-def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
-    """Two batches in turns over the rows of the other (Match): its cost and what it saves.
+def match_rate(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
+    """Time two alternating batches that reuse each other's rows (Match): cost and saving.
 
-    ``own_ms``: time beyond that of reading the rows that the other has not, their ids given.
-    ``cost_of_transfer``: that, by the time in which the bytes not read are read at the rate of the
-    others; ``cost_of_saved``: by the time that reading all rows takes beyond reading those, which
-    is less, for few rows of a large table are read at a lower rate than many.
+    ``own_ms``: time beyond that of reading only the rows that the other batch lacks.
+    ``cost_of_transfer``: ``own_ms`` relative to the transfer time of the bytes not read, at the
+    rate of all rows. ``cost_of_saved``: relative to the time that reading all rows takes beyond
+    reading the missing ones. That time is shorter, because few rows are read at a lower rate.
     """
     nodes = table.shape[0]
     slots, generations = torch.zeros(2, nodes, dtype=torch.int32, device="cuda").unbind()
     hits = torch.zeros(1, dtype=torch.int64, device="cuda")
-    kept, generation = table[:0].cuda(), 1
+    cached, generation = table[:0].cuda(), 1
 
     def step(ids: Tensor) -> Tensor:
-        nonlocal kept, generation
-        kept = gather_over(table, kept, slots, generations, generation, ids, hits, remember=True)
+        nonlocal cached, generation
+        cached = gather_over(
+            table, cached, slots, generations, generation, ids, hits, remember=True
+        )
         generation += 1
-        return kept
+        return cached
 
     def ordered(some: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
         return lambda: [gather_zero_copy(table, ids, PAGE_ORDERED) for ids in some]
 
     one, other = two
     shared = torch.isin(one, other), torch.isin(other, one)
-    missing = [ids[~there] for ids, there in zip(two, shared, strict=True)]
+    missing = [ids[~in_both] for ids, in_both in zip(two, shared, strict=True)]
     for ids in (one, other, one):
         hits.zero_()
-        require(step(ids), ids, "match")
+        require_rows(step(ids), ids, "match")
     if int(hits) != int(shared[0].sum()):
-        sys.exit("NOT EQUAL: rows kept by match")
+        sys.exit("NOT EQUAL: rows cached by match")
     took = seconds(lambda: (step(other), step(one)), options.repeats)
-    whole, least = (seconds(ordered(some), options.repeats) for some in (two, missing))
+    whole, missing_s = (seconds(ordered(some), options.repeats) for some in (two, missing))
     loaded = sum(ids.numel() for ids in missing)
     rates = rate("match", two, loaded, took, table.shape[1] * 4)
-    kept_s = whole * (1 - rates["share"])
+    saved_s = whole * (1 - rates["share"])
     return rates | {
-        "all_ms": whole * 1e3, "missing_ms": least * 1e3, "own_ms": (took - least) * 1e3,
-        "cost_of_transfer": (took - least) / kept_s,
-        "cost_of_saved": (took - least) / (whole - least),
+        "all_ms": whole * 1e3, "missing_ms": missing_s * 1e3, "own_ms": (took - missing_s) * 1e3,
+        "cost_of_transfer": (took - missing_s) / saved_s,
+        "cost_of_saved": (took - missing_s) / (whole - missing_s),
     }  # fmt: skip
 
 
-def matrix(batches: int, ids: int, nodes: int) -> Row:
-    """Overlaps of random batches; two pairs are counted again."""
+def match_matrix(batches: int, ids: int, nodes: int) -> Row:
+    """Time the overlaps of random batches; verify two pairs."""
     draw = torch.Generator("cuda").manual_seed(2)
-    given = [
+    id_sets = [
         torch.randint(nodes, (ids,), generator=draw, device="cuda").unique().int()
         for _ in range(batches)
     ]
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     begin = time.perf_counter()
-    found = overlaps(given)
+    counts = overlaps(id_sets)
     took = time.perf_counter() - begin
     for i, j in ((0, 1), (0, batches - 1)):
-        if int(found[i, j]) != int(torch.isin(given[i], given[j]).sum()):
+        if int(counts[i, j]) != int(torch.isin(id_sets[i], id_sets[j]).sum()):
             sys.exit("NOT EQUAL: overlaps")
     peak = torch.cuda.max_memory_allocated() - before
     return {"way": "overlaps", "batches": batches, "s": took, "bytes": peak}
 
 
 def main() -> None:
-    """Everything, shown as it comes and written after each part."""
+    """Measure all parts, and print and write each as it completes."""
     options = arguments()
     load_native()
     columns = options.row_bytes // 4
@@ -302,18 +303,18 @@ def main() -> None:
         options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 
     if options.matrix[0] > 1:
-        add([matrix(*options.matrix)])
+        add([match_matrix(*options.matrix)])
     pinned = torch.zeros(options.rows * columns * 4, dtype=torch.uint8).pin_memory()
-    here = torch.empty_like(pinned, device="cuda")
-    took = seconds(lambda: here.copy_(pinned, non_blocking=True), options.repeats)
+    on_gpu = torch.empty_like(pinned, device="cuda")
+    took = seconds(lambda: on_gpu.copy_(pinned, non_blocking=True), options.repeats)
     add([{"way": "pinned copy", "gb_per_s": pinned.numel() / took / 1e9}])
-    batches = drawn(max(options.windows), options.rows, nodes, options.hubs)
+    batches = draw_batches(max(options.windows), options.rows, nodes, options.hubs)
     for memory in options.memory:
         begin = time.perf_counter()
-        table = made(nodes, columns, memory)
+        table = make_table(nodes, columns, memory)
         add([{"way": "locking", "s": time.perf_counter() - begin}], memory=memory)
         table[:, 0] = torch.arange(nodes, dtype=torch.int32)
-        add(read(table, batches, options), memory=memory)
+        add(read_rates(table, batches, options), memory=memory)
         if memory == REGISTERED:
             unlock(table)
         del table

@@ -1,12 +1,11 @@
-"""Times of the CUDA operators on an R-MAT graph, after checking that they equal the CPU's.
+"""Time the CUDA operators on an R-MAT graph, after comparing them with the CPU's.
 
-Sampling is timed over consecutive batches, each synchronised (``wall_ms``) and all in a row
-(``run_ms``: no synchronisation of ours in between). Seeds are drawn among the nodes that have
-in-neighbours. Gathers read random rows of 512 bytes from a table of 1 GB, in device memory and in
-locked host memory. Aggregation runs on the input block of a batch, with torch's CSR product beside
-it. Where a DGL built with CUDA is installed its sampler, its gather of pinned rows and its sum over
-a block stand beside ours. Medians; JSON goes to --out. Exit code 1 where an operator differs from
-the CPU's.
+Sampling is timed over consecutive batches, with a synchronisation after each (``wall_ms``) and back
+to back (``run_ms``: no added synchronisation). Seeds are drawn from the nodes with in-neighbours.
+Gathers read random rows of 512 bytes from a table of 1 GB, in device memory and in pinned host
+memory. Aggregation runs on the input block of a batch and is compared with torch's CSR product. If
+a DGL built with CUDA is installed, its sampler, its gather of pinned rows and its sum over a block
+are timed too. Medians. Writes JSON to --out. Exits with 1 if an operator differs from the CPU's.
 
     python native/bench/operators.py --out results.json
 """
@@ -34,7 +33,7 @@ WARMUP = 10
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -45,14 +44,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[8000, 1024])
     parser.add_argument("--dims", type=int, nargs="+", default=[128, 256])
     parser.add_argument("--table-bytes", type=int, default=10**9)
-    parser.add_argument("--rows", type=int, default=275_000, help="rows of one gather")
+    parser.add_argument("--rows", type=int, default=275_000, help="rows per gather")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("operators.json"))
     return parser.parse_args()
 
 
 def rmat(scale: int, edges: int, seed: int) -> tuple[Tensor, Tensor]:
-    """R-MAT graph (0.57, 0.19, 0.19, 0.05) in CSC on the GPU, ids permuted, ids int32."""
+    """Generate an R-MAT graph (0.57, 0.19, 0.19, 0.05): CSC on the GPU with permuted int32 ids."""
     draws = torch.Generator("cuda").manual_seed(seed)
     nodes = 1 << scale
     src = torch.zeros(edges, dtype=torch.int32, device="cuda")
@@ -68,15 +67,15 @@ def rmat(scale: int, edges: int, seed: int) -> tuple[Tensor, Tensor]:
     return indptr, (edge & (nodes - 1)).int()
 
 
-def require_equal(ours: Sequence[Tensor], right: Sequence[Tensor], what: str) -> None:
-    """End the program where tensors differ in dtype, shape or any bit."""
-    for number, (a, b) in enumerate(zip(ours, right, strict=True)):
+def require_equal(actual: Sequence[Tensor], expected: Sequence[Tensor], what: str) -> None:
+    """Exit if tensors differ in dtype, shape or any bit."""
+    for number, (a, b) in enumerate(zip(actual, expected, strict=True)):
         if a.dtype != b.dtype or a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
             sys.exit(f"NOT EQUAL: {what}, tensor {number}")
 
 
 class Report:
-    """Rows of results, shown as they come and written after each."""
+    """Prints result rows as they arrive and writes the file after each."""
 
     def __init__(self, path: Path, facts: dict[str, Any]) -> None:
         self._path = path
@@ -84,7 +83,7 @@ class Report:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any]) -> None:
-        """Show and keep a row."""
+        """Print a row and write the file."""
         self.rows.append(row)
         shown = (f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items())
         print(" ".join(shown), flush=True)
@@ -92,7 +91,7 @@ class Report:
 
 
 def time_each(call: Callable[[int], Any], repeats: int) -> dict[str, float]:
-    """Median of synchronised calls on the host's clock, with 10 % and 90 % quantiles, in ms."""
+    """Return the median wall time of synchronised calls, with 10 % and 90 % quantiles, in ms."""
     for i in range(WARMUP):
         call(i)
     torch.cuda.synchronize()
@@ -111,7 +110,7 @@ def time_each(call: Callable[[int], Any], repeats: int) -> dict[str, float]:
 
 
 def time_run(call: Callable[[int], Any], repeats: int) -> float:
-    """Mean of calls in a row, in ms."""
+    """Return the mean time of back-to-back calls, in ms."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
     for i in range(repeats):
@@ -121,7 +120,7 @@ def time_run(call: Callable[[int], Any], repeats: int) -> float:
 
 
 def device_time(call: Callable[[int], Any], repeats: int) -> float:
-    """Time of the kernels, copies and fills of a call, mean in ms, by torch's profiler."""
+    """Return the mean time of a call's kernels, copies and fills, in ms, by torch's profiler."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
@@ -131,8 +130,8 @@ def device_time(call: Callable[[int], Any], repeats: int) -> float:
     return sum(e.self_device_time_total for e in profiler.key_averages()) / 1e3 / repeats
 
 
-def dgl_here() -> Any:
-    """DGL where it can run on this GPU, else None."""
+def dgl_or_none() -> Any:
+    """Return DGL if it can run on this GPU, else None."""
     if (missing := dgl_missing("cuda")) is not None:
         print(f"without DGL: {missing.reason}", flush=True)
         return None
@@ -142,7 +141,7 @@ def dgl_here() -> Any:
 def dgl_sampling(
     dgl: Any, graph: Any, seeds: Sequence[Tensor], fanouts: Sequence[int], batches: int, out: Report
 ) -> None:
-    """DGL's ``NeighborSampler`` on ``graph``, after a count of what it drew of the first batch."""
+    """Time DGL's ``NeighborSampler`` on ``graph``, after counting the edges of its first batch."""
     sampler = dgl.dataloading.NeighborSampler(list(reversed(fanouts)))
 
     def call(i: int) -> list[Any]:
@@ -162,33 +161,33 @@ def dgl_sampling(
 
 
 def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
-    """Whole batches, both picks, both orders of fanouts."""
+    """Check and time whole batches with both picks and both orders of fanouts."""
     ops = torch.ops.gnnbench
-    dgl_graph, dgl = None, dgl_here()
+    dgl_graph, dgl = None, dgl_or_none()
     if dgl is not None:
         csc = (graph[0], graph[1].long(), graph[0].new_empty(0))
         dgl_graph = dgl.graph(("csc", csc), num_nodes=graph[0].numel() - 1).formats(["csc"])
     indptr, indices = graph
     on_host = (indptr.cpu(), indices.cpu())
     draws = torch.Generator("cuda").manual_seed(options.seed + 1)
-    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    candidates = torch.nonzero(indptr.diff() > 0).flatten().int()
     for size in options.batch_sizes:
         count = options.batches + WARMUP
         seeds = [
-            able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+            candidates[torch.randperm(candidates.numel(), generator=draws, device="cuda")[:size]]
             for _ in range(count)
         ]
         for fanouts in ([15, 10, 5], [5, 10, 15]):
             for pick in ("reservoir", "floyd"):
-                how = (fanouts, pick, [], [], "cumulative", KEY)
+                sampling = (fanouts, pick, [], [], "cumulative", KEY)
 
                 def call(i: int, positions: bool = False) -> list[Tensor]:
-                    return ops.hop_by_hop(*graph, seeds[i % count], *how, i, positions)  # noqa: B023
+                    return ops.hop_by_hop(*graph, seeds[i % count], *sampling, i, positions)  # noqa: B023
 
-                right = ops.hop_by_hop(
+                expected = ops.hop_by_hop(
                     *on_host, seeds[1].cpu(), fanouts, pick, [], [], "cumulative", KEY, 1, True
                 )
-                require_equal(call(1, True), right, f"sample {size} {fanouts} {pick}")
+                require_equal(call(1, True), expected, f"sample {size} {fanouts} {pick}")
                 edges = sum(t.numel() for t in call(1)[1::3])
                 row = {
                     "name": "sample", "batch": size, "fanouts": "/".join(map(str, fanouts)),
@@ -202,14 +201,15 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
 
 
 def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
-    """The three-pass id map, hop by hop, and Fused-Map's over one table, on the same edges."""
+    """Check and time the three-pass id map and Fused-Map's single table on the same edges."""
     ops = torch.ops.gnnbench
     indptr, indices = graph
     draws = torch.Generator("cuda").manual_seed(options.seed + 4)
-    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    candidates = torch.nonzero(indptr.diff() > 0).flatten().int()
     for size in options.batch_sizes:
         for fanouts in ([15, 10, 5], [5, 10, 15]):
-            seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+            order = torch.randperm(candidates.numel(), generator=draws, device="cuda")
+            seeds = candidates[order[:size]]
             flat = ops.hop_by_hop(
                 indptr, indices, seeds, fanouts, "floyd", [], [], "cumulative", KEY, 0, False
             )
@@ -217,13 +217,13 @@ def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out
             for rows, columns, nodes in zip(flat[0::3], flat[1::3], flat[2::3], strict=True):
                 hops.append((nodes[: rows.numel() - 1].contiguous(), nodes[columns]))
             neighbors = [ids for _, ids in hops]
-            room = flat[-1].numel() * 5 // 4
+            capacity = flat[-1].numel() * 5 // 4
 
             def three_pass(i: int) -> list[tuple[Tensor, Tensor]]:
                 return [ops.id_map(dst, ids) for dst, ids in hops]  # noqa: B023
 
             def fused(i: int) -> list[Tensor]:
-                return ops.fused_id_map(seeds, neighbors, room)  # noqa: B023
+                return ops.fused_id_map(seeds, neighbors, capacity)  # noqa: B023
 
             nodes, *local = fused(0)
             require_equal([nodes.sort().values], [flat[-1].sort().values], "fused_id_map")
@@ -237,58 +237,59 @@ def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out
 
 
 def bench_gather(options: argparse.Namespace, out: Report) -> None:
-    """Random rows of 512 bytes from device memory and from locked host memory."""
+    """Check and time gathers of random 512-byte rows from device and pinned host memory."""
     ops = torch.ops.gnnbench
     table_rows = options.table_bytes // 512
     table = torch.arange(table_rows * 128, dtype=torch.int32).view(table_rows, 128)
-    locked = table.pin_memory()
+    pinned = table.pin_memory()
     table = table.cuda()
     draws = torch.Generator("cuda").manual_seed(options.seed + 2)
     count = 8
     ids = torch.randint(table_rows, (count, options.rows), generator=draws, device="cuda")
-    right = table.index_select(0, ids[0])
+    expected = table.index_select(0, ids[0])
     gathers: dict[str, Callable[[int], Tensor]] = {
         "gather": lambda i: ops.gather(table, ids[i % count]),
         "torch index_select": lambda i: table.index_select(0, ids[i % count]),
         **{
-            f"gather_zero_copy {how}": lambda i, how=how: gather_zero_copy(
-                locked, ids[i % count], how
+            f"gather_zero_copy {access}": lambda i, access=access: gather_zero_copy(
+                pinned, ids[i % count], access
             )
-            for how in ACCESSES
+            for access in ACCESSES
         },
     }
-    if (dgl := dgl_here()) is not None:
-        own = locked.clone()
-        pinned = dgl.utils.pin_memory_inplace(own)  # for as long as it is referred to
+    if (dgl := dgl_or_none()) is not None:
+        pinned_by_dgl = pinned.clone()
+        registration = dgl.utils.pin_memory_inplace(pinned_by_dgl)  # keeps it pinned
         gathers["dgl gather_pinned_tensor_rows"] = lambda i: dgl.utils.gather_pinned_tensor_rows(
-            own, ids[i % count]
+            pinned_by_dgl, ids[i % count]
         )
     for name, call in gathers.items():
-        require_equal([call(0)], [right], name)
+        require_equal([call(0)], [expected], name)
         times = time_each(call, options.repeats)
         gb_per_s = options.rows * 512 / times["wall_ms"] / 1e6
         out.add({"name": name, "rows": options.rows, "row_bytes": 512, **times,
                  "gb_per_s": gb_per_s})  # fmt: skip
     if dgl is not None:
-        pinned.unpin_memory_()
+        registration.unpin_memory_()
 
 
 def backward(rows: Tensor, columns: Tensor, grad: Tensor, num_src: int, mode: str) -> Tensor:
-    """The gradient of an aggregation, with the block's transpose made anew."""
+    """Compute the gradient of an aggregation, including the block's transpose."""
     ops = torch.ops.gnnbench
     transposed = ops.transpose(rows, columns, num_src)
-    found: Tensor = ops.aggregate_transposed(rows, *transposed, grad, mode)
-    return found
+    gradient: Tensor = ops.aggregate_transposed(rows, *transposed, grad, mode)
+    return gradient
 
 
 def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
-    """Both directions on the input block of the first batch size, and torch's CSR product."""
+    """Time both directions on the input block of the first batch size, and torch's CSR product."""
     ops = torch.ops.gnnbench
     indptr, indices = graph
     draws = torch.Generator("cuda").manual_seed(options.seed + 3)
-    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    candidates = torch.nonzero(indptr.diff() > 0).flatten().int()
     size = options.batch_sizes[0]
-    seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+    order = torch.randperm(candidates.numel(), generator=draws, device="cuda")
+    seeds = candidates[order[:size]]
     flat = ops.hop_by_hop(
         indptr, indices, seeds, [15, 10, 5], "floyd", [], [], "cumulative", KEY, 0, False
     )
@@ -296,14 +297,14 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
     num_dst, num_src = rows.numel() - 1, nodes.numel()
     block = {"dst": num_dst, "src": num_src, "edges": columns.numel()}
     theirs: Any = None
-    if (dgl := dgl_here()) is not None:
+    if (dgl := dgl_or_none()) is not None:
         csc = ("csc", (rows, columns, rows.new_empty(0)))
         theirs = dgl.create_block(csc, num_src_nodes=num_src, num_dst_nodes=num_dst)
     for dim in options.dims:
         x = torch.randn(num_src, dim, generator=draws, device="cuda")
         grad = torch.randn(num_dst, dim, generator=draws, device="cuda")
         for mode in ("sum", "gcn"):
-            for name, call, right in (
+            for name, call, expected in (
                 (
                     "aggregate",
                     lambda i, x=x, mode=mode: ops.aggregate(rows, columns, x, num_dst, mode),
@@ -316,7 +317,7 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
                 ),
             ):
                 first = call(0)
-                if not torch.allclose(first.cpu().double(), right, rtol=1e-4, atol=1e-3):
+                if not torch.allclose(first.cpu().double(), expected, rtol=1e-4, atol=1e-3):
                     sys.exit(f"NOT EQUAL: {name} {mode} {dim}")
                 require_equal([call(1)], [first], f"{name} {mode} {dim}, repeated")
                 times = time_each(call, options.repeats)
@@ -337,8 +338,8 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
                 with theirs.local_scope():
                     theirs.srcdata["x"] = x  # noqa: B023
                     theirs.update_all(dgl.function.copy_u("x", "m"), dgl.function.sum("m", "y"))
-                    found: Tensor = theirs.dstdata["y"]
-                    return found
+                    out: Tensor = theirs.dstdata["y"]
+                    return out
 
             if not torch.allclose(update_all(0), product(0), rtol=1e-4, atol=1e-3):
                 sys.exit(f"NOT EQUAL: DGL's sum {dim}")
@@ -348,7 +349,7 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
 
 
 def main() -> None:
-    """Check and time everything."""
+    """Check and time all operators."""
     options = arguments()
     load_native()
     begin = time.perf_counter()

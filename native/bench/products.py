@@ -1,12 +1,13 @@
-"""A training step and its matrix products alone: the possible gain for wide rows on a CPU.
+"""Time a training step and its matrix products alone: the possible gain for wide rows on a CPU.
 
-Floor of a step on a block's S sources, D destinations and E edges, rows of W values into H columns,
-W first: the product and that of W's gradient are 4 S W H operations and read the S rows of W values
-twice; the aggregation moves rows of H values, 4 H (2 E + S + D) bytes. Where W is in the thousands
-the products are all but everything, and torch's are what every framework calls.
+Lower bound of a step on a block with S sources, D destinations and E edges that maps rows of W
+values to H columns, with the product first: the product and its weight gradient take 4 S W H
+operations and read the S rows of W values twice; the aggregation moves rows of H values, 4 H (2 E +
+S + D) bytes. With W in the thousands the products dominate, and all frameworks call torch's.
 
-A step's products are noted as torch is asked for them, then done again by themselves, on the same
-tensors; steps and products take turns. ``ceiling`` is the rate of multiply-adds of all threads.
+The operands of a step's products are recorded by a dispatch mode. The products are then repeated
+alone on the same tensors, alternating with steps. ``ceiling`` is the measured multiply-add peak of
+all threads.
 
     GNNBENCH_REAL_DATA=FOLDER python native/bench/products.py coauthor_physics --out results.json
 """
@@ -32,11 +33,11 @@ from gnnbench.kernels import ceilings
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.runner import SystemRunner
 
-STEPS = 1 << 22  # of a chain of multiply-adds
+STEPS = 1 << 22  # length of a chain of multiply-adds
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -54,7 +55,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Products(TorchDispatchMode):
-    """Notes the matrix products that torch is asked for, with their operands."""
+    """Records the operands and operations of the matrix products that torch dispatches."""
 
     NAMES = ("aten::mm", "aten::addmm")
 
@@ -64,7 +65,7 @@ class Products(TorchDispatchMode):
         self.operations = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Torch's hook."""
+        """Record ``func`` if it is a product, then call it."""
         if func.name() in self.NAMES:
             a, b = args[-2:]
             self.operations += 2 * a.shape[0] * a.shape[1] * b.shape[1]
@@ -73,48 +74,48 @@ class Products(TorchDispatchMode):
 
 
 @torch.no_grad()
-def again(operands: list[tuple[Tensor, Tensor]]) -> None:
-    """The products alone."""
+def repeat_products(operands: list[tuple[Tensor, Tensor]]) -> None:
+    """Compute the recorded products."""
     for a, b in operands:
         torch.mm(a, b)
 
 
 def timed(call: Callable[[], Any]) -> float:
-    """Seconds."""
+    """Return the seconds that a call takes."""
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
 
 
 def system_of(options: argparse.Namespace) -> SystemRunner:
-    """The system, set up."""
+    """Build the system and set it up."""
     graph, named = load_dataset(options.dataset), find(options.system)
     recipe = named.resolved({}, "cpu", Until.COMPUTE).recipe
     cell = Cell(
         "products", options.system, graph.name, options.model, batch_size=options.batch_size,
         fanouts=tuple(options.fanouts), hidden=options.hidden, recipe=recipe,
     )  # fmt: skip
-    made = SystemRunner(cell, graph)
-    made.setup()
-    return made
+    system = SystemRunner(cell, graph)
+    system.setup()
+    return system
 
 
 def measure(system: SystemRunner, options: argparse.Namespace) -> dict[str, Any]:
-    """Medians over batches and repeats."""
+    """Return medians over batches and repeats."""
     stages, trainer = system.stages, system.trainer
     assert stages.store is not None and trainer is not None
     steps, alone, operations = [], [], []
     for number, seeds in enumerate(system.seeds(0)[: options.batches]):
         batch = stages.sampler.sample(seeds, 0, number)
         rows = stages.store.load(batch)
-        noted = Products()
-        with noted, torch.enable_grad():
+        recorded = Products()
+        with recorded, torch.enable_grad():
             trainer.step(batch, rows)
-        operations.append(noted.operations)
+        operations.append(recorded.operations)
         for _ in range(options.repeats):
             steps.append(timed(partial(trainer.step, batch, rows)))
-            alone.append(timed(partial(again, noted.operands)))
-    ceiling = max(_rate() for _ in range(options.repeats))
+            alone.append(timed(partial(repeat_products, recorded.operands)))
+    ceiling = max(_peak_rate() for _ in range(options.repeats))
     return {
         "dataset": system.graph.name, "system": options.system, "model": options.model,
         "batch_size": options.batch_size, "fanouts": options.fanouts, "hidden": options.hidden,
@@ -127,8 +128,8 @@ def measure(system: SystemRunner, options: argparse.Namespace) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _rate() -> float:
-    """Floating-point operations a second of multiply-adds."""
+def _peak_rate() -> float:
+    """Return the operations per second of multiply-adds."""
     like = torch.zeros(1)
     begin = time.perf_counter()
     done = int(ceilings.fma(like, STEPS))
@@ -136,19 +137,19 @@ def _rate() -> float:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print and write the results."""
     options = arguments()
     torch.set_num_threads(options.threads)
-    found = measure(system_of(options), options)
-    rate = found["operations"] / found["products_s"]
+    result = measure(system_of(options), options)
+    rate = result["operations"] / result["products_s"]
     print(
-        f"step {found['step_s'] * 1e3:.1f} ms, products alone {found['products_s'] * 1e3:.1f} ms"
-        f" (step / products {found['step_over_products']:.3f}); {found['operations'] / 1e9:.1f} G"
-        f" operations at {rate / 1e9:.1f} G/s, {rate / found['ceiling_per_s']:.2f} of the"
-        f" multiply-adds' {found['ceiling_per_s'] / 1e9:.1f} G/s"
+        f"step {result['step_s'] * 1e3:.1f} ms, products alone {result['products_s'] * 1e3:.1f} ms"
+        f" (step / products {result['step_over_products']:.3f}); {result['operations'] / 1e9:.1f} G"
+        f" operations at {rate / 1e9:.1f} G/s, {rate / result['ceiling_per_s']:.2f} of the"
+        f" multiply-add peak of {result['ceiling_per_s'] / 1e9:.1f} G/s"
     )
     if options.out is not None:
-        options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

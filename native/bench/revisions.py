@@ -1,17 +1,17 @@
-"""Two revisions of gnnbench held against each other: every sampler, and epochs of every system.
+"""Compare the speed of two revisions of gnnbench: every sampler, and epochs of every system.
 
-    python native/bench/revisions.py OLD NEW --lives 10 --dataset ogbn_arxiv+sym > revisions.json
+    python native/bench/revisions.py OLD NEW --trials 10 --dataset ogbn_arxiv+sym > revisions.json
 
-``OLD`` and ``NEW`` are Python interpreters, or interpreters with folders to import from before all
-others (``python:folder``), in which the two revisions are installed. A life is a fresh process of
-each; both prepare all cases, then run short stretches of one case in turns, A B, B A ..., so that
-the machine's moods meet both. A case's ratio in a life is the median over turns of new / old; told
-are the medians of times and of ratios over lives, and the ratios' range. Serves as evidence that a
-redesign cost nothing.
+``OLD`` and ``NEW`` are Python interpreters in which the revisions are installed, optionally with a
+folder that is imported first (``python:folder``). A trial starts a fresh process of each revision.
+Both prepare all cases, then alternate short measurements of one case, A B, B A ..., so that
+background load affects both. A case's ratio in a trial is the median over iterations of new / old.
+Reported are the medians of times and ratios over trials, and the range of ratios. This shows
+whether a redesign changed the speed.
 
-With ``--apart`` one process alone has opened its device at a time: the sides of a life run one
-after the other, A B, then B A ..., and a life's ratio is that of their medians. Two processes that
-share a GPU disturb one another by more than what is to be told apart.
+With ``--sequential`` only one process at a time opens its device: the sides of a trial run one
+after the other, A B, then B A ..., and a trial's ratio is that of their medians. Two processes that
+share a GPU would otherwise interfere more than the differences to detect.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from typing import Any
 FANOUTS = [15, 10, 5]
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "dgl-fusion")
 SYSTEMS = ("baseline", "dgl", "pyg", "pyg-native-sampler")
-STRETCH_S = 0.02  # of a sampler's batches
-CASE_S = 3.0  # of one case in a life, both sides
-TURNS = (4, 16)  # least and most
-Case = Callable[[], float]  # runs a stretch; seconds per batch or epoch
+MEASUREMENT_S = 0.02  # of a sampler's batches
+CASE_S = 3.0  # of one case in a trial, both sides
+ITERATIONS = (4, 16)  # minimum and maximum
+Case = Callable[[], float]  # one measurement; returns seconds per batch or epoch
 
 
 def cases(given: argparse.Namespace) -> dict[str, Case]:
-    """What can be measured in this process, by whatever revision it imports; warmed up."""
+    """Build and warm up the cases that the imported revision supports."""
     import gnnbench
 
-    found: dict[str, Case] = {}
+    available: dict[str, Case] = {}
     graph = gnnbench.load_dataset(given.dataset)
     known = {s.name: s for s in gnnbench.samplers()}
     for name in SAMPLERS:
         if given.only and f"sampler {name}" not in given.only:
             continue
-        here = name if name in known else {"hop-by-hop": "baseline"}[name]
-        if given.device in known[here].devices:
-            found[f"sampler {name}"] = _sampler(gnnbench, here, graph, given)
+        own_name = name if name in known else {"hop-by-hop": "baseline"}[name]
+        if given.device in known[own_name].devices:
+            available[f"sampler {name}"] = _sampler(gnnbench, own_name, graph, given)
     if given.epochs:
         graph = gnnbench.load_dataset(given.epochs)
     systems = SYSTEMS if given.device == "cpu" else SYSTEMS[:1]
@@ -55,8 +55,8 @@ def cases(given: argparse.Namespace) -> dict[str, Case]:
         for features in ("host", "uva", "gpu") if given.device == "cuda" else ("host",):
             label = f"epoch {name}" + f" features={features}" * (given.device == "cuda")
             if (case := _epochs(name, features, graph, given)) is not None:
-                found[label] = case
-    return found
+                available[label] = case
+    return available
 
 
 def _sampler(gnnbench: Any, name: str, graph: Any, given: argparse.Namespace) -> Case:
@@ -65,28 +65,29 @@ def _sampler(gnnbench: Any, name: str, graph: Any, given: argparse.Namespace) ->
     device = given.device
     sampler = gnnbench.build_sampler(name, graph, FANOUTS, device, seed=1, pick="floyd")
     train = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
-    has = graph.indptr.diff() > 0
-    seeds = train[has[train]].to(graph.indices.dtype).to(device).split(given.batch_size)[:-1]
+    has_neighbors = graph.indptr.diff() > 0
+    seeds = train[has_neighbors[train]].to(graph.indices.dtype).to(device)
+    batches_of_seeds = seeds.split(given.batch_size)[:-1]
     wait: Callable[[], Any] = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     number = 0
 
-    def stretch(batches: int) -> float:
+    def measure(batches: int) -> float:
         nonlocal number
         wait()
         begin = time.perf_counter()
         for _ in range(batches):
-            sampler.sample(seeds[number % len(seeds)], 0, number)
+            sampler.sample(batches_of_seeds[number % len(batches_of_seeds)], 0, number)
             number += 1
         wait()
         return (time.perf_counter() - begin) / batches
 
-    stretch(5)
-    batches = max(2, round(STRETCH_S / stretch(10)))
-    return lambda: stretch(batches)
+    measure(5)
+    batches = max(2, round(MEASUREMENT_S / measure(10)))
+    return lambda: measure(batches)
 
 
 def _epochs(name: str, features: str, graph: Any, given: argparse.Namespace) -> Case | None:
-    """None where the system cannot run here."""
+    """Build a case of epochs. Returns None if the system cannot run here."""
     shared = {
         "experiment": "revisions", "system": name, "dataset": given.epochs, "model": "gcn",
         "device": given.device, "batch_size": given.epochs_batch_size or given.batch_size,
@@ -150,7 +151,7 @@ def _epochs_before_recipes(
 
 
 def serve(given: argparse.Namespace) -> None:
-    """A side of one life: the names of its cases, then a time for every name that comes."""
+    """Run one side of a trial: print its case names, then a time for each name on stdin."""
     import torch
 
     torch.set_num_threads(given.threads)
@@ -164,28 +165,28 @@ def serve(given: argparse.Namespace) -> None:
         print(f"time {known[line.strip()]()!r}", flush=True)
 
 
-def _answer(side: subprocess.Popen[str], word: str) -> Any:
+def _receive(side: subprocess.Popen[str], word: str) -> Any:
     assert side.stdout is not None
     for line in side.stdout:
         if line.startswith(word):
             return json.loads(line[len(word) :])
-    raise SystemExit("a side ended early; see above")
+    raise SystemExit("a process ended early; see the output above")
 
 
 def start(side: str, words: list[str]) -> subprocess.Popen[str]:
-    """A fresh process that has imported its revision, and nothing more before it gets a command."""
+    """Start a process that imports its revision and waits for a command."""
     python, _, folder = side.partition(":")
-    where = {"PYTHONPATH": folder} if folder else {}
+    environment = {"PYTHONPATH": folder} if folder else {}
     return subprocess.Popen(
         [python, __file__, "--serve", *words],
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **where},
+        env={**os.environ, **environment},
     )
 
 
-def _tell(side: subprocess.Popen[str], line: str) -> None:
+def _send(side: subprocess.Popen[str], line: str) -> None:
     assert side.stdin is not None
     side.stdin.write(line + "\n")
     side.stdin.flush()
@@ -197,54 +198,60 @@ def _end(side: subprocess.Popen[str]) -> None:
     side.wait()
 
 
-def life(running: list[subprocess.Popen[str]]) -> dict[str, tuple[list[float], list[float]]]:
-    """Times of both sides by case, in turns."""
+def run_trial(running: list[subprocess.Popen[str]]) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the times of both sides by case, from alternating measurements."""
     for side in running:
-        _tell(side, "open")
-    names = [_answer(side, "cases ") for side in running]
-    found: dict[str, tuple[list[float], list[float]]] = {}
+        _send(side, "open")
+    names = [_receive(side, "cases ") for side in running]
+    times_of: dict[str, tuple[list[float], list[float]]] = {}
     for name in (n for n in names[0] if n in names[1]):
         times: tuple[list[float], list[float]] = ([], [])
         began = time.monotonic()
-        for turn in range(TURNS[1]):
-            for at in (0, 1) if turn % 2 == 0 else (1, 0):
-                _tell(running[at], name)
-                times[at].append(_answer(running[at], "time "))
-            if turn + 1 >= TURNS[0] and turn % 2 and time.monotonic() - began > CASE_S:
+        for number in range(ITERATIONS[1]):
+            for at in (0, 1) if number % 2 == 0 else (1, 0):
+                _send(running[at], name)
+                times[at].append(_receive(running[at], "time "))
+            if number + 1 >= ITERATIONS[0] and number % 2 and time.monotonic() - began > CASE_S:
                 break
-        found[name] = times
+        times_of[name] = times
     for side in running:
         _end(side)
-    return found
+    return times_of
 
 
-def life_apart(running: list[subprocess.Popen[str]]) -> dict[str, tuple[list[float], list[float]]]:
-    """Times of both sides by case, all of one side before the other opens its device."""
-    found: list[dict[str, list[float]]] = []
+def run_sequential_trial(
+    running: list[subprocess.Popen[str]],
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the times of both sides by case; one side ends before the other opens its device."""
+    by_side: list[dict[str, list[float]]] = []
     for side in running:
-        _tell(side, "open")
+        _send(side, "open")
         times: dict[str, list[float]] = {}
-        for name in _answer(side, "cases "):
+        for name in _receive(side, "cases "):
             own = times[name] = []
             began = time.monotonic()
-            while len(own) < TURNS[0] or time.monotonic() - began < CASE_S / 2:
-                _tell(side, name)
-                own.append(_answer(side, "time "))
+            while len(own) < ITERATIONS[0] or time.monotonic() - began < CASE_S / 2:
+                _send(side, name)
+                own.append(_receive(side, "time "))
         _end(side)
-        found.append(times)
-    return {name: (found[0][name], found[1][name]) for name in found[0] if name in found[1]}
+        by_side.append(times)
+    first, second = by_side
+    return {name: (first[name], second[name]) for name in first if name in second}
 
 
 def main() -> None:
-    """Measure, and print a table on standard error and JSON on standard output."""
+    """Measure; print a table to standard error and JSON to standard output."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sides", nargs="*", metavar="OLD NEW")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--lives", type=int, default=10)
-    parser.add_argument("--apart", action="store_true", help="one side at a time on the device")
-    parser.add_argument("--only", action="append", default=[], help="a case 'sampler NAME'; again")
+    parser.add_argument("--trials", "--lives", dest="trials", type=int, default=10)
+    parser.add_argument(
+        "--sequential", "--apart", dest="sequential", action="store_true",
+        help="run one side at a time on the device",
+    )  # fmt: skip
+    parser.add_argument("--only", action="append", default=[], help="'sampler NAME', repeatable")
     parser.add_argument("--dataset", default="ogbn_arxiv+sym", help="for the samplers")
-    parser.add_argument("--epochs", default="", help="dataset of the epochs; none without")
+    parser.add_argument("--epochs", default="", help="dataset of the epochs; default: no epochs")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--epochs-batch-size", type=int, default=0)
@@ -259,32 +266,32 @@ def main() -> None:
     words += [f"--only={case}" for case in given.only]
     times: dict[str, list[list[float]]] = {}
     table: dict[str, dict[str, Any]] = {}
-    lives = [given.sides[:: 1 if n % 2 == 0 else -1] for n in range(given.lives)]
-    # Apart: all are there before the first opens a graph, so that no import runs during a case.
-    early = [[start(side, words) for side in sides] for sides in lives if given.apart]
+    trials = [given.sides[:: 1 if n % 2 == 0 else -1] for n in range(given.trials)]
+    # All processes start before the first opens a graph, so that no import overlaps a case.
+    early = [[start(side, words) for side in sides] for sides in trials if given.sequential]
     for side in (side for running in early for side in running):
-        _answer(side, "ready ")
-    for number, sides in enumerate(lives):
-        if given.apart:
-            measured = life_apart(early[number])
+        _receive(side, "ready ")
+    for number, sides in enumerate(trials):
+        if given.sequential:
+            measured = run_sequential_trial(early[number])
         else:
-            measured = life([start(side, words) for side in sides])
-        for name, found in measured.items():
-            old, new = found if number % 2 == 0 else found[::-1]
-            if given.apart:
+            measured = run_trial([start(side, words) for side in sides])
+        for name, pair in measured.items():
+            old, new = pair if number % 2 == 0 else pair[::-1]
+            if given.sequential:
                 ratio = statistics.median(new) / statistics.median(old)
             else:
                 ratio = statistics.median(b / a for a, b in zip(old, new, strict=True))
             row = [statistics.median(old), statistics.median(new), ratio]
             times.setdefault(name, []).append(row)
-        for name, rows in times.items():  # after every life: what is there counts
+        for name, rows in times.items():  # after every trial, so that an abort keeps results
             old, new, ratios = (list(c) for c in zip(*rows, strict=True))
             table[name] = {
                 "old_s": statistics.median(old), "new_s": statistics.median(new),
                 "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
                 "lives": len(ratios), "ratios": ratios,
             }  # fmt: skip
-        print(f"{number + 1} lives", file=sys.stderr)
+        print(f"{number + 1} trials", file=sys.stderr)
         for name, row in table.items():
             print(
                 f"{name:30} {row['old_s'] * 1e3:9.3f} {row['new_s'] * 1e3:9.3f} ms"

@@ -1,11 +1,11 @@
-"""This revision's work held against committed runs: digests of the gate, counters of every epoch.
+"""Compare this revision's work with committed runs: gate digests and epoch counters.
 
     python native/bench/same_work.py results/reference/epyc-2-threads/* [--epochs 2] > same.json
 
-Every cell of the runs that a recipe of ours can make here is built anew from its row, gated, and
-runs the first epochs that the run has samples of. Equal must be the digest of the gate's edges
-and, epoch by epoch, batches, seeds, sampled edges and unique nodes; a foreign sampler draws other
-numbers and is held to batches and seeds alone. Nothing is timed. Exit code 1 on a difference.
+Rebuilds each cell of the runs from its row, if its recipe can run here, gates it, and runs the
+first epochs that the run has samples of. The digest of the gate's edges must be equal, and in each
+epoch the batches, seeds, sampled edges and unique nodes. Third-party samplers use other random
+numbers, so only batches and seeds are compared. Nothing is timed. Exits with 1 on a difference.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COUNTERS = ("batches", "seeds", "sampled_edges", "unique_nodes")
 
 
 def cell_of(row: dict[str, Any]) -> Cell:
-    """The cell that a row of ``cells.csv`` was measured as."""
+    """Build the cell of a row of ``cells.csv``."""
     names = ("experiment", "system", "dataset", "model", "until", "device", "batch_size", "seed")
     return Cell(
         **{name: row[name] for name in names},
@@ -44,43 +44,43 @@ def cell_of(row: dict[str, Any]) -> Cell:
 
 
 def differences(cell: Cell, row: dict[str, Any], samples: list[dict[str, Any]]) -> list[str]:
-    """What differs of a cell, as sentences."""
+    """Describe the differences of a cell from its committed row."""
     torch.set_num_threads(cell.threads)
     system = SystemRunner(cell, load_dataset(cell.dataset))
     try:
         system.setup()
         report = system.check()
-        found = [] if report.ok else [f"the gate: {report.reason}"]
+        faults = [] if report.ok else [f"the gate: {report.reason}"]
         if row["digest"] != report.digest:
-            found.append(f"digest {report.digest[:12]} where it was {row['digest'][:12]}")
+            faults.append(f"digest {report.digest[:12]}, committed {row['digest'][:12]}")
         for sample in samples:
             timeline = Timeline.on(cell.device)
             timeline.start()
             system.run_epoch(sample["epoch"], timeline)
             timeline.stop()
-            now = system.audit(sample["epoch"])
-            if not now.ok:
-                found.append(f"epoch {sample['epoch']}: {now.reason}")
+            audit = system.audit(sample["epoch"])
+            if not audit.ok:
+                faults.append(f"epoch {sample['epoch']}: {audit.reason}")
             for name in COUNTERS if report.digest else COUNTERS[:2]:
-                if getattr(now, name) != sample[name]:
-                    found.append(
-                        f"epoch {sample['epoch']}: {name} {getattr(now, name)} where it was"
+                if getattr(audit, name) != sample[name]:
+                    faults.append(
+                        f"epoch {sample['epoch']}: {name} {getattr(audit, name)}, committed"
                         f" {sample[name]}"
                     )
-        return found
+        return faults
     finally:
         system.close()
 
 
 def main() -> None:
-    """Print a line a cell on standard error, everything as JSON on standard output."""
+    """Print a line per cell to standard error, and all results as JSON to standard output."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--epochs", type=int, default=2)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for folder in given.runs:
+    for folder in options.runs:
         if not (folder / "cells.csv").exists():
             continue
         run = reader.read(folder)
@@ -88,9 +88,8 @@ def main() -> None:
             if row["status"] not in ("ok", "unstable"):
                 continue
             cell = cell_of(row)
-            own = [s for s in run.samples if s["id"] == row["id"]]
-            epochs = {s["epoch"]: s for s in own}
-            chosen = [epochs[e] for e in sorted(epochs)][: given.epochs]
+            epochs = {s["epoch"]: s for s in run.samples if s["id"] == row["id"]}
+            chosen = [epochs[e] for e in sorted(epochs)][: options.epochs]
             sampler = cell.recipe["sampler"]["name"]
             label = f"{folder.parent.name}/{folder.name}: {row['system']} {sampler}"
             if cell.id in seen:
@@ -98,10 +97,10 @@ def main() -> None:
             seen.add(cell.id)
             missing = from_plain(cell.system, cell.recipe).missing(cell.device, cell.goes_until)
             try:
-                found = differences(cell, row, chosen) if missing is None else [missing.reason]
-                state = "missing" if missing else "different" if found else "same"
+                faults = differences(cell, row, chosen) if missing is None else [missing.reason]
+                state = "missing" if missing else "different" if faults else "same"
             except GnnbenchError as error:
-                found, state = [str(error)], "error"
+                faults, state = [str(error)], "error"
             rows.append(
                 {
                     "cell": label,
@@ -112,16 +111,16 @@ def main() -> None:
                     "digest": row["digest"],
                     "epochs": len(chosen),
                     "state": state,
-                    "why": found,
+                    "why": faults,
                 }
             )
             print(
                 f"{state:9} {label} {cell.dataset} {row['fanouts']} {cell.batch_size}"
-                f" {'; '.join(found)}",
+                f" {'; '.join(faults)}",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
     print(json.dumps(rows, indent=1))
-    sys.exit(any(t["state"] in ("different", "error") for t in rows))
+    sys.exit(any(r["state"] in ("different", "error") for r in rows))
 
 
 if __name__ == "__main__":

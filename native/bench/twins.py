@@ -1,4 +1,4 @@
-"""Time and memory of making twins; with a GPU, on both devices, and that the bits are equal.
+"""Measure time and memory of twin generation; with a GPU, on both devices with a bitwise check.
 
 python native/bench/twins.py --datasets reddit products --out twins.json
 """
@@ -21,19 +21,19 @@ from gnnbench.datasets.manifest import manifests
 from gnnbench.kernels import twin
 
 
-def make(spec: twin.TwinSpec, device: str) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Every array of a twin and the seconds that each took."""
+def generate(spec: twin.TwinSpec, device: str) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """Generate all arrays of a twin. Return them and the seconds that each took."""
     arrays: dict[str, Tensor] = {}
     seconds: dict[str, float] = {}
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
 
-    def timed(what: str, call: Any) -> Any:
+    def timed(name: str, call: Any) -> Any:
         wait()
         begin = time.perf_counter()
-        made = call()
+        result = call()
         wait()
-        seconds[f"{what}_s"] = time.perf_counter() - begin
-        return made
+        seconds[f"{name}_s"] = time.perf_counter() - begin
+        return result
 
     arrays["indptr"], arrays["indices"] = timed("graph", lambda: twin.graph(spec, device))
     arrays["labels"] = timed("labels", lambda: twin.labels(spec, device))
@@ -44,16 +44,16 @@ def make(spec: twin.TwinSpec, device: str) -> tuple[dict[str, Tensor], dict[str,
 
 
 def sha256(array: Tensor) -> str:
-    """Of the array's bytes."""
+    """Return the digest of the array's bytes."""
     return hashlib.sha256(array.cpu().numpy().data).hexdigest()
 
 
 def main() -> None:
-    """Make each twin on every device there is."""
+    """Generate each twin on every available device."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", default=["reddit", "products"])
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0: torch's default")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's default")
     parser.add_argument("--out", type=Path, default=Path("twins.json"))
     options = parser.parse_args()
     if options.threads:
@@ -68,11 +68,11 @@ def main() -> None:
         }  # fmt: skip
         digests = []
         for device in devices:
-            make(spec, device)  # the first call loads kernels and touches memory
+            generate(spec, device)  # the first call loads kernels and touches memory
             if device == "cuda":
                 torch.cuda.reset_peak_memory_stats()
-            arrays, seconds = make(spec, device)
-            row |= {f"{device}_{what}": taken for what, taken in seconds.items()}
+            arrays, seconds = generate(spec, device)
+            row |= {f"{device}_{name}": taken for name, taken in seconds.items()}
             row[f"{device}_edges_per_s"] = spec.num_edges / seconds["graph_s"]
             if device == "cuda":
                 row["cuda_peak_alloc_bytes"] = torch.cuda.max_memory_allocated()
