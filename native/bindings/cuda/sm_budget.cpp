@@ -75,14 +75,14 @@ Tensor limited_stream_cuda(Tensor like, int64_t sms) {
   const OnDevice on(like, "limited_stream");
   if (sms < 1) fail("sms must be at least 1, it is ", sms);
   Tensor out = torch::stable::empty({3}, ScalarType::Long);
-  int64_t* told = data<int64_t>(out);
+  int64_t* result = data<int64_t>(out);
   CUstream stream = nullptr;
   int64_t given = 0;
   const Driver driver(on.launch());
-  told[0] =
+  result[0] =
       driver.whole() ? make(driver, on.index(), sms, stream, given) : CUDA_ERROR_NOT_SUPPORTED;
-  told[1] = reinterpret_cast<int64_t>(stream);
-  told[2] = given;
+  result[1] = reinterpret_cast<int64_t>(stream);
+  result[2] = given;
   return out;
 }
 
