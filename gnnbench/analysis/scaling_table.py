@@ -13,8 +13,8 @@ from gnnbench.schema import CellRow
 HEADS = ("scaling", "system", "ranks", "batch", "seeds/s", "over the fewest", "efficiency")
 TITLE = "Ranks: seeds per second of the primary metric"
 NOTE = (
-    "strong scaling: all ranks share one batch; weak scaling: the batch grows with the number of"
-    " ranks. efficiency: seeds per second and rank / the same with the fewest ranks. No verdict,"
+    "strong scaling: all ranks share the seeds of an update; weak scaling: these grow with the"
+    " number of ranks. efficiency: seeds per second and rank / the same with the fewest ranks. No verdict,"
     " because these times were not measured in alternating runs. Ranks on one CPU share its cores"
 )
 

@@ -36,6 +36,20 @@ def test_strong_and_weak_scaling_share_the_row_of_one_rank():
     ]
 
 
+def test_whole_batches_of_equal_size_scale_weakly():
+    def whole(ranks, batch, judged_s):
+        recipe = {"schedule": {"name": "data-parallel", "ranks": ranks, "batches": "whole"}}
+        return row(ranks, batch, judged_s, recipe=json.dumps(recipe))
+
+    rows = [whole(1, 500, 2.0), whole(2, 500, 1.25), whole(2, 250, 1.6)]
+    assert lines_of(rows) == [
+        ["strong", "fastsample, batch 500", "1", "500", "500", "", "100%"],
+        ["strong", "fastsample, batch 500", "2", "250", "625", "1.25x", "62%"],
+        ["weak", "fastsample, batch 500", "1", "500", "500", "", "100%"],
+        ["weak", "fastsample, batch 500", "2", "500", "800", "1.60x", "80%"],
+    ]
+
+
 def test_failures_and_single_numbers_of_ranks_have_no_scaling():
     assert lines_of([row(1, 500, 2.0), row(2, 500, 1.0, status="incorrect")]) == []
     assert lines_of([row(2, 500, 2.0)]) == [] == lines_of([])
