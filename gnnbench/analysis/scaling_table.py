@@ -14,8 +14,9 @@ HEADS = ("scaling", "system", "ranks", "batch", "seeds/s", "over the fewest", "e
 TITLE = "Ranks: seeds per second of the primary metric"
 NOTE = (
     "strong scaling: all ranks share the seeds of an update; weak scaling: these grow with the"
-    " number of ranks. efficiency: seeds per second and rank / the same with the fewest ranks. No verdict,"
-    " because these times were not measured in alternating runs. Ranks on one CPU share its cores"
+    " number of ranks. efficiency: seeds per second and rank / the same with the fewest ranks. No"
+    " verdict, because these times were not measured in alternating runs. Ranks on one CPU share"
+    " its cores"
 )
 
 

@@ -19,8 +19,8 @@ Fig. 3 and 15 switch the techniques on one after the other, a field each::
     + ours     unchanged
 
 The Memory-Aware kernels need GPU shared memory. On a CPU the recipe uses ``csr``, so results of a
-CPU say nothing about this technique. ``schedule=data-parallel`` is the paper's training on several
-GPUs: each reuses its own rows, and all follow the batch order that suits the first.
+CPU say nothing about this technique. ``schedule=data-parallel schedule.batches=whole`` is the
+paper's training on several GPUs: each reuses rows of its own batches and reorders them itself.
 """
 
 from __future__ import annotations

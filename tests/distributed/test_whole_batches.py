@@ -11,7 +11,9 @@ from compose import counted, make, run
 from rank_groups import SMALL
 from two_processes import alive
 
+from gnnbench.core import process_activity
 from gnnbench.core.cell import Until
+from gnnbench.distributed import rank_monitor
 from gnnbench.distributed.process_group import RankGroup
 from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.distributed.whole_epoch import WholeBatchEpoch
@@ -244,6 +246,18 @@ def test_killed_rank_ends_the_epoch(own_group):
     with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
         run(system, 1)
     assert not any(map(alive, others))
+
+
+def test_rank_that_waits_for_a_hanging_one_is_not_blamed(own_group, monkeypatch):
+    """Rank 1 has no batch and is stopped; rank 0 waits for it in the only update."""
+    monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
+    monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
+    system = own_group(2, WHOLE, batch_size=500)
+    assert run(system).ok
+    os.kill(system.schedule.pids[0], signal.SIGSTOP)
+    with pytest.raises(RankDiedError, match=r"rank 1 .*hangs"):
+        run(system, 1)
+    assert not alive(system.schedule.pids[0])
 
 
 def test_unsupported_recipes_are_refused():
