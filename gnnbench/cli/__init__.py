@@ -14,6 +14,7 @@ import typer
 from gnnbench.cli import (
     advising,
     calibrating,
+    certifying,
     claiming,
     comparing,
     data,
@@ -72,6 +73,7 @@ app.command(cls=FormatCommand)(showing.runs)
 app.command()(showing.plot)
 app.command()(advising.advise)
 app.command()(calibrating.calibrate)
+app.command()(certifying.certify)
 app.command(cls=FormatCommand)(comparing.compare)
 app.command(cls=FormatCommand)(tracking.track)
 app.command(cls=FormatCommand)(claiming.verdicts)

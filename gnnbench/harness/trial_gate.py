@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gnnbench.certification.lookup import standing_of
 from gnnbench.core.cell import Cell
 from gnnbench.harness.protocol import CHECK, CHECK_FIRST_BATCH
 from gnnbench.harness.trial_context import TrialContext
 from gnnbench.harness.trial_workers import TrialWorkers
+
+if TYPE_CHECKING:
+    from gnnbench.schema.reports import CheckAnswer
 
 
 def run_gate(context: TrialContext, workers: TrialWorkers) -> None:
@@ -18,9 +24,20 @@ def run_gate(context: TrialContext, workers: TrialWorkers) -> None:
     for cell, _ in unchecked:
         context.show_progress(cell, "checking", 0.0)
     for cell, _, check in workers.run_untimed(CHECK, unchecked):
+        _add_certificate(context, cell, check)
         context.journal.record("report", cell=cell.id, report={"check": check})
         if not check["ok"]:
             context.fail_if(cell, check["reason"])
+
+
+def _add_certificate(context: TrialContext, cell: Cell, check: CheckAnswer) -> None:
+    """Add to the gate's details which certificate the sampler has, and what it fails."""
+    versions = context.journal.reports[cell.id].get("setup", {}).get("versions", {})
+    standing = standing_of(cell, check["law"], versions)
+    if standing is not None:
+        check["details"]["certificate"] = standing.file
+        if standing.reason:
+            check["details"]["uncertified"] = standing.reason
 
 
 def check_first_batches(context: TrialContext, workers: TrialWorkers) -> None:

@@ -34,7 +34,10 @@ class StatedLawStage(LibraryStage):
 
     def checked(self, seeds: Tensor, number: int) -> MiniBatch:
         """Draw a batch of epoch 0 as timed and add edge positions. Raises ``Fault``."""
-        batch = self.sample(seeds, 0, number)
+        return self.positioned(self.sample(seeds, 0, number))
+
+    def positioned(self, batch: MiniBatch) -> MiniBatch:
+        """Return a batch with the positions of its edges. Raises ``Fault``."""
         for nth, block in enumerate(reversed(batch.blocks), start=1):
             for name, tensor, dtype in (
                 ("indptr", block.indptr, torch.int32),

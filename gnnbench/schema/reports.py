@@ -35,7 +35,8 @@ class SetupAnswer(TypedDict):
 class GateDetails(TypedDict, total=False):
     """What the gate checked, and how far results were from the reference.
 
-    ``batches_an_update`` is 0 if it differs between updates.
+    ``batches_an_update`` is 0 if it differs between updates. ``certificate``: file of the sampler's
+    certificate; ``uncertified``: the property that it fails, which makes the work ``different``.
     """
 
     batches: int
@@ -47,6 +48,8 @@ class GateDetails(TypedDict, total=False):
     backward_error: float
     weight_gradients: int
     step_error: float
+    certificate: str
+    uncertified: str
 
 
 class CheckAnswer(TypedDict):

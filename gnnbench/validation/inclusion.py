@@ -54,6 +54,8 @@ DRAWN = {  # what is counted to tell by how much: of scores the picks above the 
     "repeats": "pairs of one neighbour",
 }
 
+TESTS = 2 * len(SCORES) * len(RATES)
+
 
 class Statistic(NamedTuple):
     """Of rows, float64 ``[n]`` each: T, V and M; how often what ``DRAWN`` names was drawn, and how
@@ -133,11 +135,30 @@ class Inclusion:
         self._look(_Rows(self._graph, self._law, dst, counts, owner, src[at]), hop)
 
     @property
+    def rows(self) -> int:
+        """Rows that left a choice."""
+        return self._sums["place"].rows if self._sums else 0
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the evidence against the law; it exceeds that of 1 / a in a share of at most
+        a of all looks at a right sampler."""
+        return max((found.evidence for found in self._sums.values()), default=0.0) - math.log(TESTS)
+
+    def smallest_tilt(self, level: float) -> float:
+        """The b that is detected with 90 % power at ``level`` if picks have odds of
+        1 + b cos(pi place): Bennett's bound for the rows so far, to first order in b."""
+        variance = sum(
+            float(c[1].sum()) for (name, _), c in self._classes.items() if name == "place"
+        )
+        needed = math.log(TESTS / level)
+        return (math.sqrt(2 * needed) + 1.28) / math.sqrt(variance) if variance else math.inf
+
+    @property
     def fault(self) -> str:
         """What no right sampler does but once in 1 / ``ALARM`` looks, as a sentence, or ``""``."""
-        tests = 2 * len(SCORES) * len(RATES)
         for name, found in self._sums.items():
-            evidence = found.evidence - math.log(tests)
+            evidence = found.evidence - math.log(TESTS)
             if evidence > -math.log(ALARM):
                 return (
                     f"its picks are not '{self._law.name}': neighbours are picked {SCORES[name]}"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 COMMANDS = [
-    "run", "show", "runs", "plot", "advise", "calibrate", "compare", "track", "verdicts",
+    "run", "show", "runs", "plot", "advise", "calibrate", "certify", "compare", "track", "verdicts",
     "reproduce", "list", "doctor", "data", "new",
 ]  # fmt: skip
 DATA = ["list", "info", "import", "get", "prepare", "verify"]

@@ -19,7 +19,8 @@ from gnnbench.core import registry
 RUN = ROOT / "results" / "reference" / "h100" / "breakdown-best-25"
 DRY_RUN = ("run", "reproduce")
 QUICK = ("list", "doctor", "runs", "show", "compare", "track", "plot", "verdicts")
-PARSE_ONLY = ("advise", "calibrate", "new", "data")  # slow, or write files; other tests run them
+# Slow, or they write files; other tests run them.
+PARSE_ONLY = ("advise", "calibrate", "certify", "new", "data")
 TESTED_PAGE = "docs/own-graph.md"  # test_own_graph runs its commands
 SYSTEM_PROGRAMS = {
     "cp", "export", "mkdir", "pip", "pre-commit", "pytest", "python3.11", "strip", "tar",

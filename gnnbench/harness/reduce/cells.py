@@ -101,8 +101,18 @@ def _add_check_remarks(row: CellRow, journal: JournalState) -> None:
     check = journal.reports.get(row.id, CellReport()).get("check", {})
     if check.get("deterministic") is False:
         _remark(row, BY_CHANCE)
-    if check.get("details", {}).get("weight_gradients") == 0:
+    details = check.get("details", {})
+    if details.get("weight_gradients") == 0:
         _remark(row, UNCOMPARED)
+    if uncertified := details.get("uncertified"):
+        _remark(row, f"different work: {uncertified} ({details.get('certificate')})")
+    elif (certificate := details.get("certificate")) and _is_peer(row):
+        _remark(row, f"certified: {certificate}")
+
+
+def _is_peer(row: CellRow) -> bool:
+    """Whether the sampler draws random numbers of its own: a certificate says what they are."""
+    return not row.digest
 
 
 def _remark(row: CellRow, text: str) -> None:

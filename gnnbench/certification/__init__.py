@@ -1,0 +1,1 @@
+"""Certificates: what a sampler samples, property by property."""

@@ -1,0 +1,114 @@
+"""Subjects by name: DGL, PyG, GraphBolt, WholeGraph, samplers of gnnbench, and plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import metadata
+from importlib.util import find_spec
+
+from gnnbench.certification.stages import StageSubject
+from gnnbench.certification.subject import Subject
+from gnnbench.core import names, registry
+from gnnbench.core.errors import MissingError, UsageError
+from gnnbench.pipelines.find import stage
+from gnnbench.sampling.stage import SamplerSpec
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import Recipe
+from gnnbench.version import __version__
+
+CUGRAPH_PYG = "cugraph-pyg"
+# Packages whose versions a certificate of a peer is about, the peer's own first.
+PACKAGES = {
+    "dgl": ("dgl",),
+    "graphbolt": ("dgl",),
+    "wholegraph": ("pylibwholegraph-cu13", "pylibwholegraph-cu12", "pylibwholegraph"),
+    "pyg": ("torch-geometric",),
+    "pyg-native": ("torch-geometric",),
+}
+# Options that are certified in addition to the default ones.
+VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
+    "dgl": ({"id_type": "int32"}, {"fused": False}, {"fused": False, "id_type": "int32"}),
+    "pyg": ({"extension": "torch-sparse"},),
+}
+
+
+def known_names() -> list[str]:
+    """Names that can be certified: all samplers and all systems with a sampler of their own."""
+    return sorted({*registry.entries(registry.SAMPLER), *registry.plugins(), CUGRAPH_PYG})
+
+
+def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject:
+    """Return the subject of a name.
+
+    ``options``: options of the sampler, as ``-o SYSTEM.sampler.KEY=VALUE`` sets them. Raises
+    ``UsageError`` for an unknown name or option, ``MissingError`` where it is not installed, and
+    ``UnsupportedError`` for a device that it does not have.
+    """
+    if name == CUGRAPH_PYG:
+        raise MissingError(_cugraph_problem())
+    spec = _spec(name)
+    for key, value in options.items():
+        spec = spec.changed(key, value)
+    missing = spec.missing(device)
+    if missing is not None:
+        raise MissingError(f"'{name}' cannot be certified: {missing.reason}; {missing.fix}")
+    packages = versions_of(spec, device)
+    if spec.name == "dgl":
+        from gnnbench.certification.dgl_subject import DglSubject
+
+        return DglSubject(name, spec, device, options, packages)
+    if spec.name == "pyg":
+        from gnnbench.certification.pyg_subject import PygSubject
+
+        return PygSubject(name, spec, device, options, packages)
+    return StageSubject(name, spec, device, options, packages)
+
+
+def _spec(name: str) -> SamplerSpec:
+    if name in registry.entries(registry.SAMPLER):
+        made = stage(registry.SAMPLER, name)()
+        assert isinstance(made, SamplerSpec)
+        return made
+    if name not in registry.entries(registry.SYSTEM):
+        hint = names.suggestion(name, known_names())
+        raise UsageError(f"there is no sampler or system '{name}' to certify; {hint}")
+    definition = find(name).definition
+    if not isinstance(definition, Recipe) or not isinstance(definition.sampler, SamplerSpec):
+        raise UsageError(f"system '{name}' has its own epoch loop, whose sampler cannot be called")
+    return definition.sampler
+
+
+def versions_of(spec: SamplerSpec, device: str) -> dict[str, str]:
+    """Versions of the packages that decide what a sampler draws, the sampler's own first."""
+    wanted = PACKAGES.get(spec.name)
+    if wanted is None:
+        wanted = () if spec.name in registry.OURS[registry.SAMPLER] else _package(spec)
+    found = {name: version for name in wanted if (version := _version(name))}
+    resolved = spec.resolved(device)
+    if extension := getattr(resolved, "extension", ""):
+        found[str(extension)] = _version(str(extension))
+    if not found:
+        found["gnnbench"] = __version__
+    found["torch"] = _version("torch")
+    return found
+
+
+def _package(spec: SamplerSpec) -> tuple[str, ...]:
+    """The distribution of a plug-in's sampler."""
+    entry = registry.entries(registry.SAMPLER).get(spec.name)
+    return (entry.dist.name,) if entry is not None and entry.dist is not None else ()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _cugraph_problem() -> str:
+    if find_spec("cugraph_pyg") is None:
+        return (
+            "'cugraph-pyg' cannot be certified: it is not installed; pip install cugraph-pyg-cu13"
+        )
+    return "'cugraph-pyg' cannot be certified: gnnbench has no adapter of its sampler yet"
