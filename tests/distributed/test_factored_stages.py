@@ -120,13 +120,31 @@ class Amplifying:
         return [1 + moved for _ in batches]
 
 
-@pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
-def test_only_differences_beyond_rounding_are_a_fault(factor, fault):
+def verification(factor, exact=True, after=2.02):
     job = SimpleNamespace(device=torch.device("cpu"))
-    sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
+    sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds, exact=exact)
     store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
     stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
-    looked = StepVerification([torch.arange(2)], stages, [], torch.tensor([2.02]))
+    return StepVerification([torch.arange(2)], stages, [], torch.tensor([after]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "after", "fault"),
+    [
+        (1.02, 2.0, ""),
+        (1.1, 2.0, "has a mean loss of 1.1 where"),
+        (1.02, 2.02, "led the weights 2.0% of their way off"),
+    ],
+)
+def test_mean_losses_are_compared_if_a_sampler_draws_other_edges(loss, after, fault):
+    looked = verification(1.0, exact=False, after=after)
+    fault_text = looked.fault(0, [SimpleNamespace(batches=[0])], [loss])
+    assert fault_text.startswith(fault) and bool(fault_text) == bool(fault)
+
+
+@pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
+def test_only_differences_beyond_rounding_are_a_fault(factor, fault):
+    looked = verification(factor)
     fault_text = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
     assert fault_text.startswith(fault) and bool(fault_text) == bool(fault)
     assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])
