@@ -25,8 +25,7 @@ KEY = (
 )  # fmt: skip
 SAMPLER_RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
-NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
-NOT_JUDGED = "not judged"
+NOT_JUDGED, INCOMPARABLE = "not judged", "incomparable"
 Sides = tuple[str, str]
 SIDES: Sides = ("in A", "in B")  # what reasons call the two rows
 VERDICTS = {
@@ -35,7 +34,7 @@ VERDICTS = {
     "same": "the change is within +-3 %",
     "unclear": "none of these; more pairs would decide",
     NOT_JUDGED: "one of the runs has no usable ratio; `reason` says why. Times are no evidence",
-    "incomparable": "one side was not measured, or did other work; `reason` says which",
+    INCOMPARABLE: "one side was not measured, or did other work; `reason` says which",
 }
 
 
@@ -99,6 +98,11 @@ class Comparison:
     def regressions(self) -> list[ComparedCell]:
         """Cells that are slower in B, or that only A could measure."""
         return [c for c in self.cells if c.regression]
+
+    @property
+    def judged(self) -> list[ComparedCell]:
+        """Cells whose change has an interval."""
+        return [c for c in self.cells if c.verdict not in (NOT_JUDGED, INCOMPARABLE)]
 
     def to_json(self) -> ComparisonJson:
         """The comparison as JSON values."""
@@ -191,7 +195,10 @@ def _compare_cell(
     a: CellRow, b: CellRow, run_a: Run, run_b: Run, margin: float, named: Labels
 ) -> ComparedCell:
     reason, regression = _incomparable(a, b)
-    verdict, ratio = "incomparable", NOTHING
+    verdict, ratio = INCOMPARABLE, NOTHING
+    statuses = {a["status"], b["status"]}
+    if "unstable" in statuses and statuses <= {"ok", "unstable"}:
+        verdict = NOT_JUDGED
     logs_a, logs_b = pair_logs(a, run_a), pair_logs(b, run_b)
     if not reason:
         verdict = NOT_JUDGED
@@ -315,7 +322,7 @@ def other_conditions(a: CellRow, b: CellRow, run_a: Run, run_b: Run) -> str:
 def _incomparable(a: CellRow, b: CellRow) -> tuple[str, bool]:
     """Why two rows cannot be compared ("" if they can), and whether this is a regression."""
     if a["status"] != b["status"]:
-        worse = a["status"] == "ok" and b["status"] not in ("unstable", *NOT_MEASURED)
+        worse = a["status"] == "ok" and b["status"] != "unstable"
         return f"{a['status']} in A, {b['status']} in B", worse
     if a["status"] != "ok":
         return f"both are {a['status']}", False

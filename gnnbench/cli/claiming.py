@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def verdicts(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders to search for runs; default: results."),
+        typer.Argument(
+            help="Folders to search for runs (default: results), or papers and figures as --paper."
+        ),
     ] = None,
     paper: Annotated[
         str | None,
@@ -51,12 +53,16 @@ def verdicts(
     here, ill-posed, not measured. Exit code 5 if a claim is refuted, else 0.
     """
     from gnnbench.reproduction import text
-    from gnnbench.reproduction.claim import choose
+    from gnnbench.reproduction.claim import PAPERS, choose
     from gnnbench.reproduction.evidence import open_runs
+    from gnnbench.reproduction.figures import is_one
     from gnnbench.reproduction.judge import judge
     from gnnbench.reproduction.verdict import REFUTED
 
-    claims = choose(chosen("--paper", paper))
+    wanted = [str(f) for f in folders or () if str(f).lower() in PAPERS or is_one(str(f))]
+    wanted = [name for name in wanted if not Path(name).is_dir()]
+    folders = [folder for folder in folders or () if str(folder) not in wanted]
+    claims = choose([*wanted, *chosen("--paper", paper)])
     judged = judge(claims, open_runs(folders or [Path("results")], _note))
     if html is not None:
         from gnnbench.reproduction import page

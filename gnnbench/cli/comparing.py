@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ import typer
 from gnnbench.cli import completing
 from gnnbench.cli.formats import FORMAT
 from gnnbench.core.console import print_json, print_part, room, say
-from gnnbench.core.errors import EXIT_OK, EXIT_REGRESSION
+from gnnbench.core.errors import EXIT_CELLS_FAILED, EXIT_OK, EXIT_REGRESSION
 
 
 def compare(
@@ -40,7 +41,7 @@ def compare(
     runs cancels. The times are shown, but no verdict rests on them: a cell without a usable
     speed-up in both runs is 'not judged', and the reason follows. B is 'slower' (a regression) if
     the interval of the change lies wholly beyond the margin, or if A measured a cell and B failed
-    to. Exit code 5 if there is a regression, unless --fail-on is never.
+    to. Exit code 5 if there is a regression, 3 if no cell could be judged; 0 with --fail-on never.
     """
     from gnnbench.analysis import compare as comparing
     from gnnbench.analysis import compare_text, run_names
@@ -68,5 +69,10 @@ def compare(
             print()
         for line in remarks:
             say(line)
-    failed = fail_on == "slower" and comparison.regressions
-    raise typer.Exit(EXIT_REGRESSION if failed else EXIT_OK)
+    if fail_on == "never":
+        raise typer.Exit(EXIT_OK)
+    if comparison.regressions:
+        raise typer.Exit(EXIT_REGRESSION)
+    if not comparison.judged:
+        print("gnnbench: no cell could be judged", file=sys.stderr)
+    raise typer.Exit(EXIT_OK if comparison.judged else EXIT_CELLS_FAILED)

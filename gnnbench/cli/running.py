@@ -137,7 +137,8 @@ def run(
     from gnnbench.reproduction.figures import is_one
 
     _check_no_system(experiment)
-    if is_one(experiment):
+    figure = experiment if is_one(experiment) else ""
+    if figure:
         experiment, profile = _figure_run(experiment, profile, quiet)
     overrides = Overrides(
         profile, chosen("--systems", systems), chosen("--datasets", datasets),
@@ -183,6 +184,8 @@ def run(
             ) from None
     view = View(quiet, show_different, wide, verbose)
     _show_run(outcome.folder, outcome.rows, figures, json, view)
+    if figure and not json:
+        _show_verdicts(figure, outcome.folder)
     slower = [r for r in outcome.rows if r["verdict"] == "slower" and _is_tested(r)]
     if fail_on and slower and not outcome.exit_code:
         raise typer.Exit(EXIT_REGRESSION)
@@ -202,6 +205,19 @@ def _figure_run(name: str, profile: str, quiet: bool) -> tuple[str, str]:
             file=sys.stderr,
         )
     return run.experiment, run.profile
+
+
+def _show_verdicts(figure: str, folder: Path) -> None:
+    """Say what a run means for the claims of a paper's figure."""
+    from gnnbench.reproduction import text
+    from gnnbench.reproduction.claim import choose
+    from gnnbench.reproduction.evidence import open_runs
+    from gnnbench.reproduction.figures import find
+    from gnnbench.reproduction.judge import judge
+
+    name = find(figure).name
+    judged = judge(choose([name]), open_runs([folder]))
+    say(f"{name} by this run: {text.count(judged)}; 'gnnbench verdicts --paper {name}' has reasons")
 
 
 def _is_tested(row: CellRow) -> bool:

@@ -32,7 +32,7 @@ def _find(name_or_path: str, folder: Path) -> Path:
         if not _is_file(path):
             raise UsageError(
                 f"there is no definition '{name_or_path}'; give a file, or a name of"
-                " 'gnnbench list experiments'"
+                " 'gnnbench list experiments' or 'gnnbench list figures'"
             )
         return path
     known = shipped()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -43,11 +45,12 @@ class _TracedSpan(OpenSpan):
 
 def write_trace(
     work: Callable[[Timeline], object], warm_up: Callable[[], object], device: torch.device,
-    path: Path,
+    path: Path, title: str,
 ) -> None:  # fmt: skip
     """Run ``work`` under the profiler and write its trace to ``path`` (``.json.gz``).
 
-    ``work`` gets a timeline whose spans become ranges of the trace.
+    ``work`` gets a timeline whose spans become ranges of the trace. ``title`` is the name of the
+    process in it.
     """
     from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import ProfilerActivity, profile
@@ -65,3 +68,15 @@ def write_trace(
         timeline.stop()
     path.parent.mkdir(parents=True, exist_ok=True)
     profiler.export_chrome_trace(str(path))
+    _set_title(path, title)
+
+
+def _set_title(path: Path, title: str) -> None:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        trace = json.load(file)
+    trace["traceName"] = title
+    for event in trace["traceEvents"]:
+        if event.get("name") == "process_name" and event["args"].get("name") == "python":
+            event["args"]["name"] = title
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        json.dump(trace, file)

@@ -339,9 +339,10 @@ def choose(only: Collection[str] = ()) -> list[Claim]:
     known = {name for c in claims for name in (c.paper, c.entry, c.id)}
     only = {name.lower() for name in only}
     for name in sorted(only - known):
-        if "/" in name:
+        paper, slash, _ = name.partition("/")
+        if slash and paper in papers():
             names.check("claim", name, known)
-        names.check("paper", name, papers())
+        names.check("paper", paper, papers())
     return [c for c in claims if not only or {c.paper, c.entry, c.id} & set(only)]
 
 

@@ -69,7 +69,7 @@ def run_of(name: str, profile: str = "") -> FigureRun:
     """The run of a figure with this profile; without one the first that this machine can execute.
 
     Raises ``UsageError`` for an unknown figure or profile and for a figure without a run,
-    ``MissingError`` where none of several runs can be executed here.
+    ``MissingError`` where none of its runs can be executed here.
     """
     figure = find(name)
     known = figure.profiles
@@ -83,8 +83,6 @@ def run_of(name: str, profile: str = "") -> FigureRun:
             hint = f"; did you mean '{near}'?" if near else ";"
             raise UsageError(f"unknown profile '{profile}'{hint} '{name}' has {', '.join(known)}")
         return known[profile]
-    if len(known) == 1:
-        return figure.runs[0]
     plan = first_plan(figure)
     if plan is None:
         raise MissingError(

@@ -141,8 +141,7 @@ def test_runs_that_share_nothing_are_refused(tmp_path):
     [
         ({}, {"status": "crash"}, "ok in A, crash in B", True),
         ({}, {"status": "incorrect"}, "ok in A, incorrect in B", True),
-        ({}, {"status": "unstable"}, "unstable in B", False),
-        ({}, {"status": "missing_dep"}, "missing_dep in B", False),
+        ({}, {"status": "missing_dep"}, "missing_dep in B", True),
         ({"status": "crash"}, {}, "crash in A, ok in B", False),
         ({"status": "oom_gpu"}, {"status": "oom_gpu"}, "both are oom_gpu", False),
         ({}, {"batches": 3}, "batches is 4 in A, 3 in B", False),
@@ -156,7 +155,16 @@ def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
     comparison = compare(reader.read(a), reader.read(b))
     (cell,) = compared(comparison)
     assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, worse)
-    assert words in cell.reason
+    assert words in cell.reason and not comparison.judged
+
+
+def test_unstable_cells_are_not_judged(tmp_path):
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [({"status": "unstable"}, RATIOS)])
+    comparison = compare(reader.read(a), reader.read(b))
+    (cell,) = compared(comparison)
+    assert (cell.verdict, cell.reason) == ("not judged", "ok in A, unstable in B")
+    assert not comparison.judged and not comparison.regressions
 
 
 def with_gpu(folder, name):
@@ -291,5 +299,9 @@ def test_the_command_ends_with_five_on_a_regression(tmp_path, monkeypatch, capsy
     assert (code, json.loads(out)["regression"]) == (0, True)
     assert command(monkeypatch, capsys, b, a, "--fail-on", "slower")[0] == 0
     assert command(monkeypatch, capsys, a, b, "--fail-on", "faster")[0] == 2
+    crashed = run(tmp_path / "crashed", [({"status": "unstable"}, RATIOS)])
+    code, _, err = command(monkeypatch, capsys, a, crashed)
+    assert (code, err) == (3, "gnnbench: no cell could be judged\n")
+    assert command(monkeypatch, capsys, a, crashed, "--fail-on", "never")[0] == 0
     code, out, err = command(monkeypatch, capsys, a, tmp_path)
     assert (code, out) == (2, "") and "cells.csv" in err

@@ -25,7 +25,7 @@ def test_spans_are_ranges_that_contain_their_calls(tmp_path):
             time.sleep(0.01)
 
     path = tmp_path / "traces" / "x.json.gz"
-    write_trace(work, lambda: calls.append("warm-up"), torch.device("cpu"), path)
+    write_trace(work, lambda: calls.append("warm-up"), torch.device("cpu"), path, "dgl on small")
     assert calls == ["warm-up", "work"]
     marked = ranges(path)
     assert marked.keys() >= {"sample 3", "compute"} and marked["compute"] >= 10_000  # microseconds
@@ -43,6 +43,6 @@ def test_traced_spans_are_timed_as_well(tmp_path):
             pass
         seen.extend(timeline.marks)
 
-    write_trace(work, lambda: None, torch.device("cpu"), tmp_path / "x.json.gz")
+    write_trace(work, lambda: None, torch.device("cpu"), tmp_path / "x.json.gz", "t")
     ((phase, _, batch), begin, end) = seen[0]
     assert (phase, batch) == ("sample", 0) and end >= begin

@@ -38,6 +38,13 @@ def test_verdicts_are_printed_with_reasons(said, results):
     assert code == 0 and "because" not in out and out.splitlines()[-1].startswith("5 claims")
 
 
+def test_papers_and_figures_are_arguments_too(said, results):
+    by_option = said("verdicts", str(results), "--paper", "gnnlab/fig11b")
+    assert said("verdicts", str(results), "gnnlab/fig11b") == by_option
+    code, _, err = said("verdicts", "gnnlab/fig99")
+    assert code == 2 and "unknown claim 'gnnlab/fig99'" in err
+
+
 def test_unreadable_run_is_skipped_with_a_message(said, results):
     damaged = results.parent / "run-2"
     damaged.mkdir()

@@ -56,9 +56,11 @@ def test_error_names_the_reason_where_none_can_be_executed(planned):
         run_of("fastgl/fig15")
 
 
-def test_only_run_is_taken_without_planning(planned):
+def test_only_run_is_refused_where_it_cannot_run(planned):
     planned()
-    assert run_of("gnnlab/fig13").profile == "gnnlab-fig13"
+    with pytest.raises(MissingError, match=r"'gnnlab/fig13' cannot run here"):
+        run_of("gnnlab/fig13")
+    assert run_of("gnnlab/fig13", "gnnlab-fig13").profile == "gnnlab-fig13"
 
 
 def test_claims_about_gpus_are_not_measured_on_the_cpu(planned):

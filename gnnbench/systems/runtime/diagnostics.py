@@ -54,13 +54,15 @@ class Diagnostics:
         """Write a trace of a warm epoch for Perfetto."""
         from gnnbench.measure.trace import write_trace
 
+        cell = self._system.job.cell
+
         def warm_up() -> None:
             for earlier in (epoch + 2, epoch + 1):
                 self._run_unmeasured(earlier)
 
         write_trace(
             lambda timeline: self._run_unmeasured(epoch, timeline), warm_up,
-            self._system.job.device, path,
+            self._system.job.device, path, f"{cell.system} on {cell.dataset}",
         )  # fmt: skip
 
     def _run_unmeasured(self, epoch: int, timeline: Timeline | None = None) -> None:
