@@ -25,7 +25,10 @@ PROPERTIES: dict[str, tuple[str, str]] = {  # name: group, what holds
     "batches": ("independence", "picks of two batches are independent"),
     "epochs": ("independence", "picks of two epochs are independent"),
     "hops": ("independence", "picks of two hops are independent"),
-    "workers": ("independence", "picks of two loader processes are independent"),
+    "workers": (
+        "independence",
+        "picks of two loader processes are independent, once a seed is set",
+    ),
     "worker_epochs": ("independence", "their picks in two epochs are independent"),
     "ranks": ("independence", "picks of two processes without a user's seed are independent"),
     "seed": ("determinism", "equal seeds give equal batches"),

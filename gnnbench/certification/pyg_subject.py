@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gnnbench.certification.stages import StageDrawer, StageSubject, job_of, seed_everything
+from gnnbench.certification.stages import (
+    StageDrawer,
+    StageSubject,
+    data_of,
+    job_of,
+    seed_everything,
+)
 from gnnbench.certification.subject import (
     SUCCESSIVE,
     Drawer,
@@ -28,7 +34,6 @@ from gnnbench.sampling.pyg import PygSampler, PygStage, PygWorkersStage
 from gnnbench.validation.law import BY_WEIGHT, WITH, WITHOUT
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
     from torch_geometric.loader import NeighborLoader
 
     from gnnbench.datasets.graph import Graph
@@ -40,18 +45,6 @@ PICKS = {
     SUCCESSIVE: "weight_attr",
 }
 PYG_LIB_ONLY = (BY_WEIGHT, SUCCESSIVE)
-
-
-def data_of(graph: Graph) -> Data:
-    """Return the graph as PyG's ``Data``, edges in the order of ``indices``."""
-    from torch_geometric.data import Data
-
-    dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
-    data = Data(edge_index=torch.stack([graph.indices.long(), dst]))
-    data.num_nodes = graph.num_nodes
-    if graph.weights is not None:
-        data.weight = graph.weights
-    return data
 
 
 class _OptionStage(PygStage):

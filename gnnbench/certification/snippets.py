@@ -88,6 +88,9 @@ def fault_snippet(subject: Subject, found: Found) -> str:
             "    print('call', call + 1, 'edges by hop:', [len(hop) for hop in hops])",
             "    for hop in hops:",
             "        print('  (destination, source, edge id):', hop)",
+            "        for dst, src, edge in hop:",
+            "            if not indptr[dst] <= edge < indptr[dst + 1] or indices[edge] != src:",
+            "                print('  wrong: edge', edge, 'is not', src, '->', dst)",
             "",
         ]
     )

@@ -7,20 +7,27 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.certification.subject import Drawer, Request, Snippet, Subject
+from gnnbench.certification.subject import Drawer, Ids, Request, Snippet, Subject, WorkerDraws
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
 from gnnbench.core.job import Job
-from gnnbench.core.minibatch import Batch
+from gnnbench.core.minibatch import Batch, host_ids
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels.pyg_import import pyg_missing
+from gnnbench.sampling.library_stage import LibraryStage
 from gnnbench.sampling.native import NativeSampler, NativeStage
 from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
 from gnnbench.sampling.stated_law import StatedLawStage
 from gnnbench.validation.law import WALK, WITHOUT, named
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 def seed_everything(seed: int) -> None:
@@ -35,6 +42,18 @@ def seed_everything(seed: int) -> None:
         bolt = sys.modules["dgl.graphbolt"]
         if hasattr(bolt, "seed"):
             bolt.seed(seed)
+
+
+def data_of(graph: Graph) -> Data:
+    """Return the graph as PyG's ``Data``, edges in the order of ``indices``."""
+    from torch_geometric.data import Data
+
+    dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
+    data = Data(edge_index=torch.stack([graph.indices.long(), dst]))
+    data.num_nodes = graph.num_nodes
+    if graph.weights is not None:
+        data.weight = graph.weights
+    return data
 
 
 class StageDrawer(Drawer):
@@ -125,6 +144,33 @@ class StageSubject(Subject):
         if isinstance(self.spec, NativeSampler) and not self.picks(WITHOUT):
             return "its law has no 'all neighbours'"
         return ""
+
+    def workers(self, request: Request, seeds: Tensor) -> WorkerDraws | str:
+        """PyG's ``NodeLoader`` with two worker processes around a library sampler."""
+        if not isinstance(self.spec, NativeSampler):
+            return "no loader with worker processes is tested"
+        if self.device != "cpu":
+            return "loader processes are tested on the CPU"
+        if missing := pyg_missing():
+            return f"a loader with worker processes needs PyG: {missing.reason}"
+        drawer = self.build(request)
+        assert isinstance(drawer, StageDrawer) and isinstance(drawer.stage, LibraryStage)
+        adapter = drawer.stage.sampler.as_pyg()
+
+        def draw(epochs: int, batches: int) -> list[list[Ids]]:
+            from torch_geometric.loader import NodeLoader
+
+            loader = NodeLoader(
+                data_of(request.graph), adapter, input_nodes=seeds.repeat(batches),
+                batch_size=seeds.numel(), num_workers=2, filter_per_worker=False,
+            )  # fmt: skip
+            drawn = []
+            for epoch in range(epochs):
+                adapter.set_epoch(epoch)  # as documented, before every pass over the data
+                drawn.append([host_ids(batch.e_id) for batch in loader])
+            return drawn
+
+        return draw
 
     def rank_command(self) -> Sequence[str] | str:
         """Name, device and options."""

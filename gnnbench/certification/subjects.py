@@ -61,6 +61,10 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
         from gnnbench.certification.pyg_subject import PygSubject
 
         return PygSubject(name, spec, device, options, packages)
+    if spec.name == "graphbolt":
+        from gnnbench.certification.graphbolt_subject import GraphBoltSubject
+
+        return GraphBoltSubject(name, spec, device, options, packages)
     return StageSubject(name, spec, device, options, packages)
 
 

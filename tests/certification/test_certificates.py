@@ -1,0 +1,232 @@
+"""Certificates: files, look-up by runs, exit codes, programs of failures, the generated page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from gnnbench.certification import certify as certifying
+from gnnbench.certification import lookup, report, text
+from gnnbench.certification.inputs import stars
+from gnnbench.certification.laws import outcomes, trace_law, visit_law
+from gnnbench.certification.plan import QUICK
+from gnnbench.certification.planted import PlantedSubject
+from gnnbench.certification.properties import PROPERTIES
+from gnnbench.certification.record import FAILS, PASSES, Certificate, Entry, load
+from gnnbench.certification.rows import outcome_tables
+from gnnbench.certification.snippets import fault_snippet, table_snippet
+from gnnbench.certification.structure import find_faults
+from gnnbench.certification.subject import SUCCESSIVE, Request
+from gnnbench.certification.subjects import subject_of
+from gnnbench.core.cell import Cell
+from gnnbench.core.errors import MissingError, UsageError
+from gnnbench.statistics.work_class import drawn_class
+from gnnbench.validation.law import BY_WEIGHT, WITH, WITHOUT
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "results" / "certificates"
+TINY = replace(
+    QUICK, copies=8, calls=8, hub_copies=1, hub_calls=2, pairs=60, epochs=2, batches=2,
+    workers=False,
+)  # fmt: skip
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def certificate(*entries: Entry, **changes: object) -> Certificate:
+    known = Certificate(
+        "dgl", "1.1.3", "cpu", {}, WITHOUT, {"dgl": "1.1.3", "torch": "2"}, False, 2, "dgl",
+        {"fused": True, "id_type": "int64", "pick": "dgl", "topology": "cpu"}, list(entries),
+    )  # fmt: skip
+    return replace(known, **changes)
+
+
+def cell(**options: object) -> Cell:
+    sampler = {"name": "dgl", "fused": True, "id_type": "int64", "pick": "dgl", **options}
+    return Cell("e", "dgl", "d", "", until="sample", recipe={"sampler": sampler})
+
+
+def test_laws_sum_to_one_and_have_known_values():
+    for law, count in ((WITHOUT, 10), (WITH, 15), (BY_WEIGHT, 15), (SUCCESSIVE, 10)):
+        known = outcomes(law, 5, 2)
+        assert known.codes.size == count and known.law.sum() == pytest.approx(1)
+    weighted = outcomes(SUCCESSIVE, 3, 2, [2.0, 1.0, 1.0])
+    by_places = {tuple(weighted.places(i)): p for i, p in enumerate(weighted.law)}
+    # {0, 1}: first 0 then 1, or first 1 then 0.
+    assert by_places[0, 1] == pytest.approx(0.5 * 0.5 + 0.25 * 2 / 3)
+    zero = outcomes(BY_WEIGHT, 3, 1, [1.0, 0.0, 3.0])
+    assert {tuple(zero.places(i)): p for i, p in enumerate(zero.law)} == {(0,): 0.25, (2,): 0.75}
+
+
+def test_laws_of_walks():
+    graph = certifying.structure_inputs(torch.int64, wide=False)[4].graph  # a circle, degree 2
+    traces = trace_law(graph, 0, 2)
+    assert len(traces) == 4 and set(traces.values()) == {0.25}
+    visits = visit_law(graph, 0, 1, 2, 0.5)
+    assert sum(visits.values()) == pytest.approx(1)
+    # Step 2 starts at the destination with probability 1/2 and repeats the first node with 1/4.
+    assert visits[((1, 2),)] == pytest.approx(0.5 * 0.5 * 0.5)
+
+
+def test_library_sampler_passes_a_certificate(tmp_path: Path):
+    made = certifying.certify(subject_of("fused-map", "cpu", {"pick": "floyd"}), TINY)
+    assert made.failed == []
+    assert [e.name for e in made.entries] == list(PROPERTIES)
+    path = made.save(tmp_path)
+    assert path.name == "fused-map-0.1.0-cpu-pick=floyd-quick.json"
+    assert load(path) == made
+    assert all(len(line) <= 80 for line in lines_of(made))
+
+
+def lines_of(made: Certificate) -> list[str]:
+    from rich.console import Console
+
+    from gnnbench.core.console import _table
+
+    rows = text.rows(made)
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    console.print(_table(list(rows[0]), rows))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_dgl_int32_fused_fails_with_a_program(tmp_path: Path):
+    subject = subject_of("dgl", "cpu", {"id_type": "int32"})
+    inputs = certifying.structure_inputs(torch.int64, wide=False)[:5]
+    faults, _ = find_faults(subject, inputs, ((1,), (3,)))
+    assert faults, "DGL 1.1.3's fused sampler is wrong with int32 ids"
+    program = fault_snippet(subject, next(iter(faults.values())))
+    assert "gnnbench" not in program and "call" in run_program(program, tmp_path)
+    assert find_faults(subject_of("dgl", "cpu", {"fused": False}), inputs, ((1,), (3,)))[0] == {}
+
+
+def test_torch_sparse_is_uneven_and_its_program_shows_it(tmp_path: Path):
+    pytest.importorskip("torch_sparse")
+    subject = subject_of("pyg", "cpu", {"extension": "torch-sparse"})
+    given = stars((2, 3), 64)
+    request = Request(given.graph, (1,), WITHOUT, "pyg", 1)
+    (two, _) = outcome_tables(subject, request, given.seeds, 4)
+    assert two.counts.tolist() == [256, 0, 0] and two.log_evidence > 100
+    program = table_snippet(subject, two)
+    assert "gnnbench" not in program
+    out = run_program(program, tmp_path).splitlines()
+    assert "[0] 2000 1000.0" in out and "[1] 0 1000.0" in out
+
+
+def test_program_of_a_library_sampler_runs(tmp_path: Path):
+    subject = subject_of("hop-by-hop", "cpu", {})
+    given = stars((3,), 8)
+    request = Request(given.graph, (2,), WITHOUT, "floyd", 1)
+    (table,) = outcome_tables(subject, request, given.seeds, 2)
+    out = run_program(table_snippet(subject, table), tmp_path)
+    assert sum(int(line.rsplit(maxsplit=2)[1]) for line in out.splitlines()[1:]) == 2000
+
+
+def run_program(program: str, folder: Path) -> str:
+    """Output of a program in a process that has what recent setuptools lack for DGL 1.1.3."""
+    assert program
+    path = folder / "program.py"
+    path.write_text(program)
+    start = "from gnnbench.kernels.dgl_import import import_dgl; import runpy, sys\n"
+    start += "'import dgl' in open(sys.argv[1]).read() and import_dgl()\n"
+    start += "runpy.run_path(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", start, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_failed_certificate_makes_the_work_different(tmp_path: Path):
+    wrong = Entry("subsets", FAILS, f"law:{WITHOUT}", "drawn too often")
+    certificate(wrong, Entry("workers", FAILS, "workers", "equal")).save(tmp_path)
+    versions = {"dgl": "1.1.3"}
+    standing = lookup.standing_of(cell(), WITHOUT, versions, [tmp_path])
+    assert standing is not None and standing.file == "dgl-1.1.3-cpu.json"
+    assert standing.reason == "its certificate fails 'subsets': drawn too often"
+    loader = lookup.standing_of(cell(workers=2), WITHOUT, versions, [tmp_path])
+    assert loader is not None and "and 1 more" in loader.reason
+    other_law = lookup.standing_of(cell(), WITH, versions, [tmp_path])
+    assert other_law is not None and other_law.reason == ""
+
+
+def test_certificate_of_another_version_or_option_is_not_used(tmp_path: Path):
+    certificate(Entry("subsets", PASSES)).save(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert lookup.standing_of(cell(), WITHOUT, {"dgl": "2.1"}, [tmp_path]) is None
+    assert lookup.standing_of(cell(fused=False), WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is None
+    assert lookup.standing_of(cell(), WITHOUT, {"dgl": "1.1.3"}, [tmp_path / "empty"]) is None
+    gathering = replace(cell(), fanouts=())
+    assert lookup.standing_of(gathering, WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is None
+
+
+def test_work_class_of_an_uncertified_sampler():
+    check = {
+        "dtype": "", "digest": "d", "frontier": "new", "law": WITHOUT, "edges_per_seed": 1.0,
+        "nodes_per_seed": 1.0, "details": {},
+    }  # fmt: skip
+    assert drawn_class(check, check) == "identical"
+    assert drawn_class(check, {**check, "details": {"uncertified": "it fails"}}) == "different"
+
+
+def test_unknown_and_missing_samplers():
+    with pytest.raises(UsageError, match="no sampler or system 'dlg'"):
+        subject_of("dlg", "cpu", {})
+    with pytest.raises(MissingError, match="cugraph-pyg"):
+        subject_of("cugraph-pyg", "cpu", {})
+
+
+def test_command_writes_the_certificate(said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from gnnbench.certification import plan
+
+    monkeypatch.setattr(plan, "QUICK", TINY)
+    arguments = ("certify", "fused-map", "--quick", "-q", "--option", "pick=floyd", "--json")
+    code, out, _ = said(*arguments, "--out", str(tmp_path))
+    (printed,) = json.loads(out)
+    assert code == 0 and printed["options"] == {"pick": "floyd"}
+    assert [path.name for path in tmp_path.iterdir()] == [
+        "fused-map-0.1.0-cpu-pick=floyd-quick.json"
+    ]
+
+
+def test_command_ends_with_4_if_a_property_fails(said, tmp_path: Path, monkeypatch):
+    from gnnbench.certification import subjects
+
+    wrong = PlantedSubject("fewer_edges", 0.2)
+    monkeypatch.setattr(subjects, "subject_of", lambda *_: wrong)
+    monkeypatch.setattr(
+        certifying, "_entries", lambda *_: [Entry("counts", FAILS, reason="3 edges, not 4")]
+    )
+    code, out, err = said("certify", "planted", "-q", "--out", str(tmp_path))
+    assert code == 4 and "counts fails: 3 edges, not 4" in out
+    assert "1 of 1 certificates fail" in err
+
+
+def test_command_refuses_an_option_without_value(said, tmp_path: Path):
+    code, _, err = said("certify", "dgl", "--option", "fused", "--out", str(tmp_path))
+    assert code == 2 and "KEY=VALUE" in err
+
+
+def test_page_is_generated_from_the_committed_certificates(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["report", "--folder", str(COMMITTED)])
+    report.main()
+    assert capsys.readouterr().out == (ROOT / "docs" / "certificates.md").read_text()
+
+
+def test_committed_certificates_fail_where_samplers_are_known_to_be_wrong():
+    by_file = {c.file_name: {e.name for e in c.failed} for c in map(load, COMMITTED.glob("*.json"))}
+    assert by_file["dgl-1.1.3-cpu-id_type=int32.json"] >= {"edges", "local_ids"}
+    assert by_file["pyg-2.8.1-cpu-extension=torch-sparse.json"] >= {"subsets", "inclusion"}
+    assert by_file["pyg-2.8.1-cpu.json"] == set()
+    assert by_file["hop-by-hop-0.1.0-cpu.json"] == set()
+
+
+def test_program_is_printed_by_file_and_property():
+    file = "pyg-2.8.1-cpu-extension=torch-sparse.json"
+    assert "torch_geometric" in report.program_of(COMMITTED, file, "subsets")
+    with pytest.raises(UsageError, match="has no program for 'edges'"):
+        report.program_of(COMMITTED, file, "edges")
