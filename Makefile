@@ -26,7 +26,8 @@ help: ## list the targets
 
 quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
 quickstart: install ## set up, then compare all systems on a small generated graph
-	$(BIN)/gnnbench run breakdown
+	@$(BIN)/gnnbench run breakdown || { code=$$?; [ $$code -eq 3 ] || exit $$code; \
+	  echo "gnnbench is installed and works; the measurement above is not reliable, see its notes"; }
 
 reproduce-all: install ## set up, then check every claim (PROFILE=smoke, laptop, gpu, gpus or paper)
 	$(BIN)/gnnbench reproduce --profile $(PROFILE)

@@ -20,8 +20,7 @@ from gnnbench.schema.reader import Run
 
 FEWEST_SYSTEMS = 4  # compared in the same setting; fewer are shown with all columns
 HEADS = ("system", "epoch", "speed-up", "verdict", "work", "memory")
-TWINS = "CPU twins"
-TWINS_NOTE = "CPU twins: systems designed for a GPU, with stages in place of those that need one"
+TWINS = "designed for a GPU, here with substitute stages"
 Line = dict[str, str | Time]
 
 
@@ -48,8 +47,7 @@ def ranking_tables(run: Run) -> list[TextTable]:
             lines += [{"system": f"{TWINS}:"}] * bool(twins and rows)
             lines += [_line(row, group, named, known, by_id) for row in rows]
         texts = in_units(lines)
-        note = TWINS_NOTE if blocks.get(True) else ""
-        tables.append(TextTable(nonempty(HEADS, texts), texts, title, note))
+        tables.append(TextTable(nonempty(HEADS, texts), texts, title))
     return tables
 
 

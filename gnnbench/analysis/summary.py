@@ -32,7 +32,7 @@ def winners(rows: Sequence[CellRow]) -> list[str]:
     comparisons = {reference: group for reference, group in groups.items() if group}
     if not comparisons:
         why = "nothing was compared with the reference" if groups else "no row has a reference"
-        return [f"No winner: {why}, so there is no ratio"] if rows else []
+        return [f"No verdict: {why}, so there is no ratio"] if rows else []
     sentences = [_sentence(by_id.get(i), group, named) for i, group in comparisons.items()]
     more = len(sentences) - MOST
     rest = [f"... and {plural(more, 'more comparison')}, in the table"] * (more > 0)
@@ -51,22 +51,19 @@ def _sentence(reference: CellRow | None, rows: Sequence[CellRow], named: Labels)
         sentence += f"; not compared: {_names(rest)}" if rest else ""
     elif reference is None or reference.get("judged_s") is None:
         why = reference["status"] if reference else "it was not measured"
-        sentence = f"no winner: the reference, {name}, has no result ({why})"
+        sentence = f"no verdict: the reference, {name}, has no result ({why})"
     else:
-        sentence = f"no winner: nothing could be compared with {name}: {_names(rest)}"
+        sentence = f"no verdict: nothing could be compared with {name}: {_names(rest)}"
     return f"{where}: {sentence}" if where else sentence[:1].upper() + sentence[1:]
 
 
 def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
-    best = max(rows, key=lambda r: (verdict(r) == "faster", r["ratio"]))
+    best = max(rows, key=lambda r: (verdict(r) == "faster", not _is_unknown(r), r["ratio"]))
     words = f"of {len(rows) + 1} compared by {primary_metric.of(best['until']).words}"
-    text = times(
-        best["ratio"], best.get("ratio_ci_low"), best.get("ratio_ci_high"), best.get("pairs")
-    )
     name = named.system(best)
-    if text.startswith("unknown"):
-        return f"no winner {words}: how fast {name} is relative to {reference} is {text}"
-    ratio, _, interval = text.partition(" ")
+    if _is_unknown(best):
+        return f"no verdict {words}: pairs scatter too much ({plural(best['pairs'], 'pair')})"
+    ratio, _, interval = _times(best).partition(" ")
     interval = f" {interval}" if interval else ""
     if verdict(best) == "faster":
         close = [named.system(r) for r in rows if r is not best and _overlaps(r, best)]
@@ -76,7 +73,19 @@ def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
         next_one = f"next is {name}, {ratio} as fast{interval}"
         return f"fastest here: {reference}, {words}; {next_one}"
     why = _missing_winner(best)
-    return f"no winner {words}: {name} is {ratio} as fast as {reference}{interval}, {why}"
+    return (
+        f"no verdict {words}: the largest speed-up is that of '{name}' over '{reference}',"
+        f" {ratio}{interval}, {why}"
+    )
+
+
+def _times(row: CellRow) -> str:
+    """The ratio with its interval; ``unknown`` where the interval is too wide."""
+    return times(row["ratio"], row.get("ratio_ci_low"), row.get("ratio_ci_high"), row.get("pairs"))
+
+
+def _is_unknown(row: CellRow) -> bool:
+    return _times(row).startswith("unknown")
 
 
 def _label(row: CellRow, reference: CellRow, named: Labels) -> str:

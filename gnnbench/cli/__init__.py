@@ -85,17 +85,18 @@ app.add_typer(new.app, name="new")
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    from gnnbench.core.terminal import discard
     from gnnbench.core.text import printable
 
     try:
         sys.stdout.flush()
     except (OSError, GnnbenchError):  # the message below reports it, or an earlier one did
-        _discard(1)
+        discard(1)
     try:
         print(f"gnnbench: {printable(message)}", file=sys.stderr)
         sys.stderr.flush()
     except (OSError, GnnbenchError):  # the message has no reader; the exit code has its meaning
-        _discard(2)
+        discard(2)
     sys.exit(code)
 
 
@@ -155,11 +156,8 @@ def main() -> NoReturn:
 
 def _reader_gone() -> NoReturn:
     """Exit without an error when the reader closed the pipe (``| head``)."""
-    _discard(1)
-    _discard(2)
+    from gnnbench.core.terminal import discard
+
+    discard(1)
+    discard(2)
     sys.exit(EXIT_OK)
-
-
-def _discard(descriptor: int) -> None:
-    """Discard the buffered output of a stream, so that the interpreter can exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

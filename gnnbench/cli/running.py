@@ -160,6 +160,7 @@ def run(
         return
     from gnnbench.analysis.plots import draw
     from gnnbench.core.progress import Display
+    from gnnbench.core.terminal import discard
     from gnnbench.harness import campaign
 
     with Display(quiet) as display:
@@ -183,9 +184,13 @@ def run(
                 EXIT_INTERRUPTED,
             ) from None
     view = View(quiet, show_different, wide, verbose)
-    _show_run(outcome.folder, outcome.rows, figures, json, view)
-    if figure and not json:
-        _show_verdicts(figure, outcome.folder)
+    try:
+        _show_run(outcome.folder, outcome.rows, figures, json, view)
+        if figure and not json:
+            _show_verdicts(figure, outcome.folder)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the exit code is the run's, whatever its reader needs
+        discard(1)
     slower = [r for r in outcome.rows if r["verdict"] == "slower" and _is_tested(r)]
     if fail_on and slower and not outcome.exit_code:
         raise typer.Exit(EXIT_REGRESSION)

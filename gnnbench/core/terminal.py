@@ -4,6 +4,7 @@ encoding lacks is escaped."""
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -90,6 +91,11 @@ def guard_streams() -> None:
 def unguarded(stream: TextIO) -> TextIO:
     """The stream below a guarded one, which escapes nothing."""
     return cast(TextIO, Checked(stream.stream)) if isinstance(stream, Guarded) else stream
+
+
+def discard(descriptor: int) -> None:
+    """Discard what is written to a stream whose reader is gone, so that the program can go on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def console(stderr: bool = False, width: int | None = None) -> Console:

@@ -55,13 +55,13 @@ OTHER = "different"
         ),
         (
             [rated("a", 1.5, pairs=2), rated("b", 0.5, "slower")],
-            "No winner of 3 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], too"
-            " few pairs for a verdict (2)",
+            "No verdict of 3 compared by wall time: the largest speed-up is that of 'a' over"
+            " 'baseline', 1.50x [1.25, 1.75], too few pairs for a verdict (2)",
         ),
         (
             [rated("a", 1.5, doubtful="busy")],
-            "No winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
-            " unreliable",
+            "No verdict of 2 compared by wall time: the largest speed-up is that of 'a' over"
+            " 'baseline', 1.50x [1.25, 1.75], unreliable",
         ),
         (
             [
@@ -83,7 +83,7 @@ OTHER = "different"
         ),
         (
             [unrated(name, status="crash") for name in "abcdef"],
-            "No winner: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
+            "No verdict: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
             " d (crash) and 2 more",
         ),
     ],
@@ -115,7 +115,7 @@ def test_references_of_one_system_are_distinguished():
     own = {**unrated("baseline", id="n", work_class=OTHER), "frontier": "new"}
     pyg = rated("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
     assert winners([first, own, pyg]) == [
-        "No winner: nothing could be compared with baseline: baseline, frontier new (different"
+        "No verdict: nothing could be compared with baseline: baseline, frontier new (different"
         " work)",
         f"Fastest here: {name}, of 2 compared by wall time; next is pyg, 0.50x as fast"
         " [0.25, 0.75]",
@@ -125,18 +125,18 @@ def test_references_of_one_system_are_distinguished():
 @pytest.mark.parametrize(
     "rows,words",
     [
-        ([REFERENCE], "No winner: nothing was compared with the reference, so there is no ratio"),
+        ([REFERENCE], "No verdict: nothing was compared with the reference, so there is no ratio"),
         (
             [{**REFERENCE, "judged_s": None, "status": "oom_host"}, unrated("x")],
-            "No winner: the reference, baseline, has no result (oom_host)",
+            "No verdict: the reference, baseline, has no result (oom_host)",
         ),
         (
             [unrated("x")],
-            "No winner: the reference, baseline, has no result (it was not measured)",
+            "No verdict: the reference, baseline, has no result (it was not measured)",
         ),
         (
             [{**unrated("x"), "reference_id": ""}],
-            "No winner: no row has a reference, so there is no ratio",
+            "No verdict: no row has a reference, so there is no ratio",
         ),
     ],
 )

@@ -82,10 +82,10 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> NewGra
     high = _check_ids(edges, path, form)
     if wanted:
         if high >= wanted:
-            raise DataError(
-                f"{_bad_line(path, form, wanted - 1)}, outside 0..{wanted - 1}; correct the "
-                "number of nodes (or of rows of features or labels), or the file"
-            )
+            line = f"{_bad_line(path, form, wanted - 1)}, outside 0..{wanted - 1}"
+            if options.num_nodes:
+                raise DataError(f"{line}; correct the number of nodes, or the file")
+            raise DataError(f"{line}: {nodes.why_missing(high)}")
         ids, num_nodes = None, wanted
         isolated = wanted - len(_used_ids(edges, high))
     else:

@@ -63,13 +63,25 @@ class NodeSources:
     @property
     def num_nodes(self) -> int:
         """Number of nodes by the rows of the features or by the labels; 0 where neither says."""
-        if self.features is not None and (key := self.features.first(FEATURES)):
-            return (self.features.header(key).shape or (0,))[0]
-        if self.features is not None and "feat_indptr" in self.features:
-            return self.features.header("feat_indptr").size - 1
-        if self.labels is not None and (key := self.labels.first(LABELS)):
-            return (self.labels.header(key).shape or (0,))[0]
-        return 0
+        return self._rows()[0]
+
+    def _rows(self) -> tuple[int, str, int]:
+        """Number of nodes, the file that says so, and its number of columns or 0."""
+        for arrays, keys in ((self.features, FEATURES), (self.labels, LABELS)):
+            if arrays is None:
+                continue
+            if arrays is self.features and "feat_indptr" in arrays and not arrays.first(FEATURES):
+                return arrays.header("feat_indptr").size - 1, str(arrays.path), 0
+            if key := arrays.first(keys):
+                rows, *columns = (*arrays.header(key).shape, 0)
+                return rows, str(arrays.path), columns[0]
+        return 0, "", 0
+
+    def why_missing(self, node: int) -> str:
+        """Say which file has no row for a node."""
+        rows, path, columns = self._rows()
+        turned = f"; it looks transposed ({rows} x {columns})" * (columns > node)
+        return f"'{path}' has {rows} rows, none for it{turned}; it needs one for each node"
 
     def write(self, out: GraphWriter, num_nodes: int, options: ImportOptions) -> NewGraph:
         """Write labels, split and features; returns their origins and the number of classes.

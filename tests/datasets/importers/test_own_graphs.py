@@ -313,8 +313,13 @@ def test_given_files_override_arrays_of_the_graph(root: Path, tmp_path: Path) ->
 
 def test_inconsistent_files_are_refused(root: Path, tmp_path: Path, edges: Path) -> None:
     np.save(tmp_path / "short.npy", X[:2])
-    with pytest.raises(DataError, match=r"line 2 of .*edges.txt \('0 2'\) .* outside 0\.\.1"):
+    with pytest.raises(
+        DataError, match=r"line 2 of .*edges.txt .* outside 0\.\.1: '.*short.npy'"
+    ):
         import_graph(edges, features=tmp_path / "short.npy")
+    np.save(tmp_path / "turned.npy", np.zeros((2, 4)))
+    with pytest.raises(DataError, match=r"it looks transposed \(2 x 4\)"):
+        import_graph(edges, features=tmp_path / "turned.npy")
     np.save(tmp_path / "five.npy", np.zeros(5, int))
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(DataError, match=r"five.npy has 5 entries, 4 are expected"):

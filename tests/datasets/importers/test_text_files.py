@@ -231,7 +231,7 @@ def test_missing_label_is_refused_and_extra_label_is_a_node(root: Path, tmp_path
     for text in ("0\n1\n2\n", "0\n1\n2\n0\n1\n"):
         labels = write(tmp_path, text, "y.txt")
         if text.count("\n") == 3:
-            with pytest.raises(DataError, match=r"node 3, outside 0\.\.2"):
+            with pytest.raises(DataError, match=r"node 3, outside 0\.\.2: '.*y.txt' has 3"):
                 import_source(edges, "mine", labels=labels)
         else:
             graph = open_graph(import_source(edges, "mine", labels=labels))
