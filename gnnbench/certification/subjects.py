@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import metadata
-from importlib.util import find_spec
 
 from gnnbench.certification.stages import StageSubject
 from gnnbench.certification.subject import Subject
@@ -45,7 +44,9 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
     ``UnsupportedError`` for a device that it does not have.
     """
     if name == CUGRAPH_PYG:
-        raise MissingError(_cugraph_problem())
+        from gnnbench.certification.cugraph_subject import CuGraphSubject
+
+        return CuGraphSubject(device, options)
     spec = _spec(name)
     for key, value in options.items():
         spec = spec.changed(key, value)
@@ -108,11 +109,3 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _cugraph_problem() -> str:
-    if find_spec("cugraph_pyg") is None:
-        return (
-            "'cugraph-pyg' cannot be certified: it is not installed; pip install cugraph-pyg-cu13"
-        )
-    return "'cugraph-pyg' cannot be certified: gnnbench has no adapter of its sampler yet"

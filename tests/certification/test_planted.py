@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -106,3 +108,19 @@ def test_fault_on_the_whole_graph_is_found():
 def test_structure_names_every_property_once():
     names = [e.name for e in structure(PlantedSubject(), replace(PLAN, wide=False))]
     assert len(names) == len(set(names)) and "int32_ids" in names
+
+
+def test_evidence_of_several_tables_adds_up():
+    """Each of four tables is below its own level; their mean is above that of the property."""
+    from gnnbench.certification.distribution import _judged
+    from gnnbench.certification.inputs import stars
+    from gnnbench.certification.rows import Table
+    from gnnbench.certification.subject import Request
+
+    graph = stars((2,), 1).graph
+    request = Request(graph, (1,), "without-replacement", "planted")
+    law, counts = np.array([0.5, 0.5]), np.array([585, 415])
+    tables = [Table(request, 2, 1, 0, law, None, 0, counts, 1000) for _ in range(4)]
+    assert -math.log(EXACT_LEVEL) < tables[0].log_evidence < math.log(4 / EXACT_LEVEL)
+    entry = _judged("inclusion", PlantedSubject(), lambda: tables, "odds")
+    assert entry.verdict == FAILS and "585 times" in entry.reason
