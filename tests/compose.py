@@ -71,7 +71,7 @@ def run_alike(system, plain, epoch):
 
 
 def run_epochs(system, epochs=3, but=()):
-    """Losses of every batch, counts but those of some names, and the parameters' norm by epoch."""
+    """Losses of every batch, counts but times and those of some names, and norms by epoch."""
     results = []
     for epoch in range(epochs):
         if system.recipe.features.foresees:
@@ -80,7 +80,7 @@ def run_epochs(system, epochs=3, but=()):
         losses = torch.stack(system.trainer.losses).tolist()
         report = system.audit(epoch)
         assert report.ok, report.reason
-        counts = {key: n for key, n in counted(report).items() if key[1] not in but}
+        counts = {k: n for k, n in without_times(counted(report)).items() if k[1] not in but}
         results.append((losses, counts, report.param_norm, report.param_moved))
     return results
 
@@ -88,6 +88,11 @@ def run_epochs(system, epochs=3, but=()):
 def assert_no_thread_is_left():
     """Of those that a schedule starts."""
     assert [t for t in threading.enumerate() if t.name == NAME] == []
+
+
+def without_times(counts):
+    """Counts that two runs of the same work have in common."""
+    return {key: n for key, n in counts.items() if not key[1].endswith("_s")}
 
 
 def counted(report):

@@ -43,9 +43,9 @@ def find(name: str, out: Path) -> Path:
     """The folder of a run.
 
     ``name`` is a run's folder or a file in it, a folder of runs (the newest is taken), the last
-    part of a run's path below ``out``, an experiment (its newest run) or ``latest``. A suffix
-    selects earlier runs of the last two: ``breakdown~1`` is the run before the newest. Raises
-    ``UsageError`` for anything else.
+    part of a run's path below ``out``, an experiment (its newest run with results) or ``latest``. A
+    suffix selects earlier runs of the last two: ``breakdown~1`` is the run before the newest.
+    Raises ``UsageError`` for anything else.
     """
     path = names.typed_path(name)
     if path.is_file():
@@ -55,9 +55,11 @@ def find(name: str, out: Path) -> Path:
     match = re.fullmatch(_BACK, name or LATEST)
     assert match is not None
     experiment, back = match["name"], int(match["back"] or 0)
-    runs = [p for p in reader.run_folders(out) if (p / "cells.csv").exists()]
-    if not match["back"] and (same_name := [p for p in runs if p.name == experiment]):
-        return same_name[-1]
+    runs = [p for p in reader.run_folders(out) if _has_rows(p)]
+    if not match["back"]:
+        for run in reader.run_folders(out):
+            if run.name == experiment and (run / "cells.csv").exists():
+                return run
     if experiment != LATEST and path.is_dir() and (runs_below := _runs_below(path)):
         return runs_below[-1]
     if experiment != LATEST:
@@ -65,6 +67,15 @@ def find(name: str, out: Path) -> Path:
     if back < len(runs):
         return runs[-1 - back]
     raise UsageError(_no_such_run(name, experiment, len(runs), out))
+
+
+def _has_rows(folder: Path) -> bool:
+    """Whether a run has results: one that was interrupted before its first has none."""
+    try:
+        with (folder / "cells.csv").open("rb") as file:
+            return bool(file.readline() and file.readline())
+    except OSError:
+        return False
 
 
 def _runs_below(folder: Path) -> list[Path]:
@@ -130,6 +141,9 @@ def listed(out: Path) -> list[ListedRun]:
         if not (path / "cells.csv").exists():
             continue
         name = path.parent.name
+        if not _has_rows(path):
+            runs.append(_listed(path, path.name))
+            continue
         back = count_by_name[name] = count_by_name.get(name, -1) + 1
         runs.append(_listed(path, f"{name}~{back}" if back else name))
     return runs

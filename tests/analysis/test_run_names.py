@@ -132,6 +132,16 @@ def test_folder_is_running_while_it_is_written(tmp_path):
     assert not run_names.is_running(tmp_path / "absent")
 
 
+def test_run_without_results_is_not_the_newest(out):
+    empty = out / "breakdown" / "run-20260104T120000Z-abc"
+    empty.mkdir()
+    writer.write_csv(empty / "cells.csv", CELLS, [])
+    assert run_names.find("latest", out) == run_names.find("breakdown", out)
+    assert run_names.find("breakdown", out).name == "run-20260103T120000Z-abc"
+    assert run_names.find(empty.name, out) == empty
+    assert [r["run"] for r in run_names.listed(out)][:3] == [empty.name, "breakdown", "sampling"]
+
+
 def test_all_runs_of_an_experiment_or_a_folder(out, tmp_path):
     first, third = (tmp_path / "breakdown" / f"run-2026010{day}T120000Z-abc" for day in (1, 3))
     second = tmp_path / "sampling" / "run-20260102T120000Z-abc"

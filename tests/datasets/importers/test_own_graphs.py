@@ -313,9 +313,7 @@ def test_given_files_override_arrays_of_the_graph(root: Path, tmp_path: Path) ->
 
 def test_inconsistent_files_are_refused(root: Path, tmp_path: Path, edges: Path) -> None:
     np.save(tmp_path / "short.npy", X[:2])
-    with pytest.raises(
-        DataError, match=r"line 2 of .*edges.txt .* outside 0\.\.1: '.*short.npy'"
-    ):
+    with pytest.raises(DataError, match=r"line 2 of .*edges.txt .* outside 0\.\.1: '.*short.npy'"):
         import_graph(edges, features=tmp_path / "short.npy")
     np.save(tmp_path / "turned.npy", np.zeros((2, 4)))
     with pytest.raises(DataError, match=r"it looks transposed \(2 x 4\)"):
