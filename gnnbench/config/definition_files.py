@@ -34,6 +34,11 @@ def _find(name_or_path: str, folder: Path) -> Path:
                 f"there is no definition '{name_or_path}'; give a file, or a name of"
                 " 'gnnbench list experiments' or 'gnnbench list figures'"
             )
+        if path.suffix != ".toml":
+            raise UsageError(
+                f"'{name_or_path}' is no definition (.toml); for a graph, 'gnnbench data import"
+                f" {name_or_path} --name NAME', then 'gnnbench run breakdown --datasets NAME'"
+            )
         return path
     known = shipped()
     if name_or_path not in known and _is_file(own := folder / f"{name_or_path}.toml"):

@@ -108,3 +108,10 @@ def test_damaged_definitions_are_loaded_or_refused(tmp_path):
 def test_axis_without_values_is_refused(table, tmp_path):
     with pytest.raises(UsageError, match=r"the axis 'batch_size.* has no values; give one"):
         experiment.resolve(load(tmp_path, HEAD + table))
+
+
+def test_file_of_a_graph_is_no_definition(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("0,1\n")
+    with pytest.raises(UsageError, match=r"is no definition \(.toml\); for a graph, 'gnnbench data"):
+        experiment.load(str(path))
