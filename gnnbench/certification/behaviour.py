@@ -13,6 +13,7 @@ from gnnbench.certification.laws import outcomes
 from gnnbench.certification.plan import EXACT_LEVEL, Plan
 from gnnbench.certification.record import ABSENT, ALWAYS, FAILS, PASSES, TIME, Entry
 from gnnbench.certification.rows import Table
+from gnnbench.certification.structure import all_neighbours
 from gnnbench.certification.subject import LAWS, Ids, Request, Subject
 from gnnbench.core.fanouts import ALL
 from gnnbench.core.minibatch import Block
@@ -76,9 +77,8 @@ def whole_graph(subject: Subject) -> Entry:
 
     Both are computed in float64 by ``gnnbench.models.reference``, with equal weights and rows.
     """
-    reason = subject.all_neighbours()
-    if reason or not subject.picks(WITHOUT):
-        return Entry("whole_graph", ABSENT, ALWAYS, reason or "it does not sample uniformly")
+    if reason := all_neighbours(subject):
+        return Entry("whole_graph", ABSENT, ALWAYS, reason)
     given = mixed()
     graph, layers = given.graph, 2
     request = Request(graph, (ALL,) * layers, WITHOUT, subject.picks(WITHOUT)[0])

@@ -18,6 +18,7 @@ from gnnbench.certification.structure import (
     PROPERTIES,
     READABLE,
     Found,
+    all_neighbours,
     find_faults,
 )
 from gnnbench.certification.subject import LAWS, Subject
@@ -69,13 +70,13 @@ def structure(subject: Subject, plan: Plan) -> Iterator[Entry]:
         reason = "structure is tested without replacement; the counts of other laws in their tables"
         yield from (Entry(name, ABSENT, ALWAYS, reason) for name in PROPERTIES)
         return
-    has_all = not subject.all_neighbours()
-    fanouts = (*FANOUTS, *(ALL_FANOUTS if has_all else ()))
+    refused = all_neighbours(subject)
+    fanouts = (*FANOUTS, *(() if refused else ALL_FANOUTS))
     inputs = structure_inputs(torch.int64, wide=False)
     faults, batches = find_faults(subject, inputs, fanouts)
     for name in PROPERTIES:
-        if name == EVERY and not has_all:
-            yield Entry(name, ABSENT, ALWAYS, subject.all_neighbours())
+        if name == EVERY and refused:
+            yield Entry(name, ABSENT, ALWAYS, refused)
             continue
         yield _entry(name, subject, faults.get(name), batches)
     faults, batches = find_faults(subject, structure_inputs(torch.int32, wide=False), fanouts)

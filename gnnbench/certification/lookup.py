@@ -19,10 +19,18 @@ SEVERAL_RANKS = ("data-parallel", "factored")
 
 
 class Standing(NamedTuple):
-    """The file of a cell's certificate, and why its work is ``different``, or ""."""
+    """The file of a cell's certificate, why its work is ``different`` or "", and the failed
+    properties that the run does not use."""
 
     file: str
     reason: str
+    unused: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The file, and what it fails without a consequence."""
+        names = ", ".join(self.unused)
+        return f"{self.file} (fails {names}, not used here)" if names else self.file
 
 
 def folders() -> list[Path]:
@@ -54,7 +62,7 @@ def standing_of(
     for folder in folders() if search is None else search:
         for certificate in _known(folder.resolve()):
             if _applies(certificate, cell, stage, versions):
-                return Standing(certificate.file_name, _reason(certificate, cell, law))
+                return _standing(certificate, cell, law)
     return None
 
 
@@ -88,15 +96,17 @@ def _version(name: str, cell: Cell, versions: Mapping[str, str]) -> str | None:
         return None
 
 
-def _reason(certificate: Certificate, cell: Cell, law: str) -> str:
+def _standing(certificate: Certificate, cell: Cell, law: str) -> Standing:
     scopes = {ALWAYS, f"law:{law.removesuffix('-uneven')}"}
     if cell.setting("sampler", "workers") not in ("", "0"):
         scopes.add(WORKERS)
     if cell.stage_name("schedule") in SEVERAL_RANKS:
         scopes.add(RANKS)
     failed = [entry for entry in certificate.failed if entry.scope in scopes]
+    unused = tuple(e.name for e in certificate.failed if e.scope not in scopes)
     if not failed:
-        return ""
+        return Standing(certificate.file_name, "", unused)
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     first = failed[0]
-    return f"its certificate fails '{first.name}'{more}: {first.reason}"
+    reason = f"its certificate fails '{first.name}'{more}: {first.reason}"
+    return Standing(certificate.file_name, reason, unused)

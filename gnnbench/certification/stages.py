@@ -155,7 +155,10 @@ class StageSubject(Subject):
             return f"a loader with worker processes needs PyG: {missing.reason}"
         drawer = self.build(request)
         assert isinstance(drawer, StageDrawer) and isinstance(drawer.stage, LibraryStage)
-        adapter = drawer.stage.sampler.as_pyg()
+        sampler = drawer.stage.sampler
+        if any(b.positions is None for b in sampler.sample(seeds[:1], with_positions=True).blocks):
+            return "its blocks carry no edge ids"
+        adapter = sampler.as_pyg()
 
         def draw(epochs: int, batches: int) -> list[list[Ids]]:
             from torch_geometric.loader import NodeLoader

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gnnbench.certification.inputs import Input
+from gnnbench.certification.inputs import Input, structure_inputs
 from gnnbench.certification.subject import Ids, Request, Subject, law_of
 from gnnbench.core.errors import GnnbenchError
 from gnnbench.core.fanouts import ALL
@@ -65,6 +65,27 @@ def find_faults(
                     found = Found(what, request, given.seeds, call)
                     faults.setdefault(name, found)
     return faults, batches
+
+
+def all_neighbours(subject: Subject) -> str:
+    """Return "" if the sampler takes all neighbours at fanout -1, else the reason why not.
+
+    A sampler that refuses the fanout with an error does not offer it.
+    """
+    if reason := subject.all_neighbours():
+        return reason
+    if not (picks := subject.picks(WITHOUT)):
+        return "it does not sample uniformly without replacement"
+    (given, *_) = structure_inputs(torch.int64, wide=False)
+    try:
+        drawer = subject.build(Request(given.graph, (ALL,), pick=picks[0]))
+        drawer.draw(given.seeds, 0, 0)
+        drawer.close()
+    except Fault:
+        return ""
+    except Exception as error:
+        return f"it refuses fanout -1: {_text(error)}"
+    return ""
 
 
 def _calls(subject: Subject, request: Request, seeds: Tensor) -> Iterator[dict[str, str]]:

@@ -53,7 +53,7 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
     missing = spec.missing(device)
     if missing is not None:
         raise MissingError(f"'{name}' cannot be certified: {missing.reason}; {missing.fix}")
-    packages = versions_of(spec, device)
+    packages = versions_of(name, spec, device)
     if spec.name == "dgl":
         from gnnbench.certification.dgl_subject import DglSubject
 
@@ -83,25 +83,33 @@ def _spec(name: str) -> SamplerSpec:
     return definition.sampler
 
 
-def versions_of(spec: SamplerSpec, device: str) -> dict[str, str]:
-    """Versions of the packages that decide what a sampler draws, the sampler's own first."""
-    wanted = PACKAGES.get(spec.name)
-    if wanted is None:
-        wanted = () if spec.name in registry.OURS[registry.SAMPLER] else _package(spec)
-    found = {name: version for name in wanted if (version := _version(name))}
-    resolved = spec.resolved(device)
-    if extension := getattr(resolved, "extension", ""):
+def versions_of(name: str, spec: SamplerSpec, device: str) -> dict[str, str]:
+    """Versions of the packages that decide what a sampler draws, the sampler's own first.
+
+    Of a plug-in that no distribution installs, the digest of its sources takes the place of a
+    version.
+    """
+    found = {p: version for p in PACKAGES.get(spec.name, ()) if (version := _version(p))}
+    if extension := getattr(spec.resolved(device), "extension", ""):
         found[str(extension)] = _version(str(extension))
+    found |= _plugin(name)
     if not found:
         found["gnnbench"] = __version__
     found["torch"] = _version("torch")
     return found
 
 
-def _package(spec: SamplerSpec) -> tuple[str, ...]:
-    """The distribution of a plug-in's sampler."""
-    entry = registry.entries(registry.SAMPLER).get(spec.name)
-    return (entry.dist.name,) if entry is not None and entry.dist is not None else ()
+def _plugin(name: str) -> dict[str, str]:
+    """The distribution of a plug-in and its version, or its name and the digest of its sources."""
+    for kind in (registry.SAMPLER, registry.SYSTEM):
+        entry = registry.entries(kind).get(name)
+        if entry is None or name in registry.OURS[kind]:
+            continue
+        if entry.dist is not None:
+            return {entry.dist.name: entry.dist.version}
+        origin = registry.source_digest(kind, name)
+        return {name: origin[1] if origin else ""}
+    return {}
 
 
 def _version(name: str) -> str:

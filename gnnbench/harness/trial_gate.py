@@ -35,7 +35,7 @@ def _add_certificate(context: TrialContext, cell: Cell, check: CheckAnswer) -> N
     versions = context.journal.reports[cell.id].get("setup", {}).get("versions", {})
     standing = standing_of(cell, check["law"], versions)
     if standing is not None:
-        check["details"]["certificate"] = standing.file
+        check["details"]["certificate"] = standing.text
         if standing.reason:
             check["details"]["uncertified"] = standing.reason
 

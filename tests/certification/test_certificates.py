@@ -18,7 +18,7 @@ from gnnbench.certification.laws import outcomes, trace_law, visit_law
 from gnnbench.certification.plan import QUICK
 from gnnbench.certification.planted import PlantedSubject
 from gnnbench.certification.properties import PROPERTIES
-from gnnbench.certification.record import FAILS, PASSES, Certificate, Entry, load
+from gnnbench.certification.record import ABSENT, FAILS, PASSES, Certificate, Entry, load
 from gnnbench.certification.rows import outcome_tables
 from gnnbench.certification.snippets import fault_snippet, table_snippet
 from gnnbench.certification.structure import find_faults
@@ -154,6 +154,34 @@ def test_failed_certificate_makes_the_work_different(tmp_path: Path):
     assert other_law is not None and other_law.reason == ""
 
 
+def test_gate_records_the_certificate_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from types import SimpleNamespace
+
+    from gnnbench.harness.reduce.cells import _add_check_remarks
+    from gnnbench.harness.trial_gate import _add_certificate
+    from gnnbench.schema import CellRow
+
+    certificate(Entry("workers", FAILS, "workers", "equal")).save(tmp_path)
+    monkeypatch.setattr(lookup, "folders", lambda: [tmp_path])
+    reports = {
+        cell(**o).id: {"setup": {"versions": {"dgl": "1.1.3"}}} for o in ({}, {"workers": 2})
+    }
+    context = SimpleNamespace(journal=SimpleNamespace(reports=reports))
+    remarks = []
+    for one in (cell(), cell(workers=2)):
+        check = {"law": WITHOUT, "details": {}}
+        _add_certificate(context, one, check)
+        reports[one.id]["check"] = check
+        row = CellRow(id=one.id)
+        _add_check_remarks(row, context.journal)
+        remarks.append(row.remark)
+    file = "dgl-1.1.3-cpu.json"
+    assert remarks == [
+        f"certificate: {file} (fails workers, not used here)",
+        f"different work: its certificate fails 'workers': equal ({file})",
+    ]
+
+
 def test_certificate_of_another_version_or_option_is_not_used(tmp_path: Path):
     certificate(Entry("subsets", PASSES)).save(tmp_path)
     (tmp_path / "empty").mkdir()
@@ -230,3 +258,25 @@ def test_program_is_printed_by_file_and_property():
     assert "torch_geometric" in report.program_of(COMMITTED, file, "subsets")
     with pytest.raises(UsageError, match="has no program for 'edges'"):
         report.program_of(COMMITTED, file, "edges")
+
+
+def test_plug_in_is_certified_by_the_digest_of_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The sampler of docs/own-sampler.md, which cannot take all neighbours."""
+    from gnnbench.core import registry
+
+    page = (ROOT / "docs" / "own-sampler.md").read_text()
+    (tmp_path / "certified_plugin.py").write_text(page.split("```python\n")[1].split("```")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("GNNBENCH_EXTRA_SYSTEMS", "my_sampler=certified_plugin:SYSTEM")
+    registry.entries.cache_clear()
+    try:
+        subject = subject_of("my_sampler", "cpu", {})
+        entries = {e.name: e for e in certifying.structure(subject, TINY)}
+    finally:
+        registry.entries.cache_clear()
+        sys.modules.pop("certified_plugin", None)
+    assert len(subject.packages["my_sampler"]) == 16
+    assert {e.verdict for e in entries.values()} == {PASSES, ABSENT}
+    assert "refuses fanout -1" in entries["all_neighbours"].reason

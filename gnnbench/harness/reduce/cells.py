@@ -107,7 +107,7 @@ def _add_check_remarks(row: CellRow, journal: JournalState) -> None:
     if uncertified := details.get("uncertified"):
         _remark(row, f"different work: {uncertified} ({details.get('certificate')})")
     elif (certificate := details.get("certificate")) and _is_peer(row):
-        _remark(row, f"certified: {certificate}")
+        _remark(row, f"certificate: {certificate}")
 
 
 def _is_peer(row: CellRow) -> bool:
