@@ -15,6 +15,7 @@ from gnnbench.core.cell import Cell
 FOLDER = Path("results", "certificates")  # where ``gnnbench certify`` writes
 # Options that do not change which certificate applies: the law decides about picks.
 IGNORED = ("pick", "frontier", "workers", "topology")
+ON_HOST = ("pyg", "pyg-native")  # samplers without a GPU version
 SEVERAL_RANKS = ("data-parallel", "factored")
 
 
@@ -69,9 +70,7 @@ def standing_of(
 def _applies(
     certificate: Certificate, cell: Cell, stage: Mapping[str, object], versions: Mapping[str, str]
 ) -> bool:
-    if certificate.device != cell.device:
-        return False
-    if certificate.sampler != stage.get("name"):
+    if certificate.device != _sampled_on(cell, stage) or certificate.sampler != stage.get("name"):
         return False
     wanted, given = (
         {k: v for k, v in values.items() if k not in ("name", *IGNORED)}
@@ -84,6 +83,12 @@ def _applies(
         for name, version in certificate.packages.items()
         if name != "torch"
     )
+
+
+def _sampled_on(cell: Cell, stage: Mapping[str, object]) -> str:
+    """The device that samples: PyG, and a graph on the host, are sampled by the CPU."""
+    on_host = stage.get("name") in ON_HOST or stage.get("topology") == "cpu"
+    return "cpu" if on_host else cell.device
 
 
 def _version(name: str, cell: Cell, versions: Mapping[str, str]) -> str | None:

@@ -188,6 +188,10 @@ def test_certificate_of_another_version_or_option_is_not_used(tmp_path: Path):
     assert lookup.standing_of(cell(), WITHOUT, {"dgl": "2.1"}, [tmp_path]) is None
     assert lookup.standing_of(cell(fused=False), WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is None
     assert lookup.standing_of(cell(), WITHOUT, {"dgl": "1.1.3"}, [tmp_path / "empty"]) is None
+    on_gpu = replace(cell(topology="gpu"), device="cuda")
+    assert lookup.standing_of(on_gpu, WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is None
+    from_host = replace(cell(topology="cpu"), device="cuda")
+    assert lookup.standing_of(from_host, WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is not None
     gathering = replace(cell(), fanouts=())
     assert lookup.standing_of(gathering, WITHOUT, {"dgl": "1.1.3"}, [tmp_path]) is None
 
