@@ -1,4 +1,4 @@
-"""Certificates of samplers on a GPU; packages that are not installed are skipped with the reason."""
+"""Certificates of samplers on a GPU; those of packages that are missing are skipped."""
 
 from __future__ import annotations
 
