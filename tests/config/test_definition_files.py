@@ -113,5 +113,5 @@ def test_axis_without_values_is_refused(table, tmp_path):
 def test_file_of_a_graph_is_no_definition(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("0,1\n")
-    with pytest.raises(UsageError, match=r"is no definition \(.toml\); for a graph, 'gnnbench data"):
+    with pytest.raises(UsageError, match=r"is no definition \(.toml\); for a graph, 'gnn"):
         experiment.load(str(path))

@@ -23,7 +23,7 @@ QUICK = ("list", "doctor", "runs", "show", "compare", "track", "plot", "verdicts
 PARSE_ONLY = ("advise", "calibrate", "certify", "new", "data")
 TESTED_PAGE = "docs/own-graph.md"  # test_own_graph runs its commands
 SYSTEM_PROGRAMS = {
-    "cp", "export", "mkdir", "pip", "pre-commit", "pytest", "python3.11", "strip", "tar",
+    "cp", "export", "mkdir", "pip", "pre-commit", "pytest", "python3.11", "source", "strip", "tar",
     "torchrun",
 }  # fmt: skip
 SOURCE = re.compile(r"\b(?:native|tests|gnnbench|experiments)/[\w/]+\.(?:py|toml|h|cuh?|cpp)\b")
