@@ -159,7 +159,8 @@ def _experiment(measured: Mapping[str, object]) -> Iterator[str]:
             f"{alarms['certificates']} certificates of correct samplers ({samplers}, each with"
             f" other seeds; {alarms['tests']:,} tests): {alarms['alarms']} fail. The upper 95 %"
             f" confidence limit of the share of false alarms is {alarms['upper_95']:.2%}"
-            " (Clopper-Pearson); the levels allow 0.09 %."
+            " (Clopper-Pearson); the levels allow 0.09 %. Drawn are the properties that leave"
+            " something to chance, with a small plan: levels do not depend on the number of draws."
         )
         yield ""
     rows = measured.get("power")
