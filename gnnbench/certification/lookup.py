@@ -36,8 +36,8 @@ class Standing(NamedTuple):
 
 def folders() -> list[Path]:
     """Folders with certificates: that of the working folder, and the shipped one."""
-    package = Path(__file__).resolve().parents[1]
-    shipped = [package / "_share" / "certificates", package.parent / FOLDER]
+    root = Path(__file__).resolve().parents[2]
+    shipped = [root / "gnnbench_share" / "certificates", root / FOLDER]
     return [folder for folder in (FOLDER, *shipped) if folder.is_dir()]
 
 

@@ -72,10 +72,10 @@ def find_raw(
 def share_dir(kind: str) -> Path:
     """Folder of the shipped definitions of a kind: ``datasets`` or ``experiments``.
 
-    It is in ``gnnbench/_share`` of a wheel and at the top of a source tree.
+    It is in ``gnnbench_share``, next to the installed package, or at the top of a source tree.
     """
-    package = Path(__file__).resolve().parent.parent
-    for folder in (package / "_share" / kind, package.parent / kind):
+    root = Path(__file__).resolve().parents[2]
+    for folder in (root / "gnnbench_share" / kind, root / kind):
         if folder.is_dir() and any(folder.glob("*.toml")):
             return folder
     raise MissingError(f"the shipped {kind} are missing; install gnnbench again")

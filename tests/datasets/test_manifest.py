@@ -132,7 +132,7 @@ def test_installed_wheel_uses_its_own_share(
     (tmp_path / "datasets").mkdir()  # a folder of another package
     with pytest.raises(MissingError, match="install gnnbench again"):
         share_dir("datasets")
-    share = package / "_share" / "datasets"
+    share = tmp_path / "gnnbench_share" / "datasets"
     share.mkdir(parents=True)
     (share / "x.toml").touch()
     assert share_dir("datasets") == share
