@@ -117,7 +117,7 @@ def test_latest_is_the_newest_run(tmp_path):
     for experiment, stamp in (("b", "20260101T000000Z"), ("a", "20260102T000000Z")):
         folder = tmp_path / experiment / f"run-{stamp}-abc"
         folder.mkdir(parents=True)
-        (folder / "cells.csv").write_text("id\n")
+        (folder / "cells.csv").write_text("id\na\n")
     assert run_names.find("latest", tmp_path).parent.name == "a"
 
 

@@ -74,7 +74,7 @@ def test_native_features_equal_numpy(width: int, seed: int) -> None:
     ("changes", "error", "message"),
     [
         ({"first": 199}, UsageError, "out has 2 rows, from row 199 on; the graph has 200 nodes"),
-        ({"out": torch.empty(2, 9)}, UsageError, "centres must have a row of 9"),
+        ({"out": torch.empty(2, 9)}, UsageError, "centres must have one row of 9 values"),
         ({"out": torch.empty(2, 0)}, UsageError, "at least one column"),
         ({"out": torch.empty(2, 10).double()}, UsageError, "out must be float32"),
         ({"labels": torch.full((2,), 3)}, DataError, "outside -1..2"),
