@@ -73,8 +73,8 @@ class NodeSources:
             if arrays is self.features and "feat_indptr" in arrays and not arrays.first(FEATURES):
                 return arrays.header("feat_indptr").size - 1, str(arrays.path), 0
             if key := arrays.first(keys):
-                rows, *columns = (*arrays.header(key).shape, 0, 0)
-                return rows, str(arrays.path), columns[0]
+                shape = arrays.header(key).shape
+                return next(iter(shape), 0), str(arrays.path), next(iter(shape[1:]), 0)
         return 0, "", 0
 
     def why_missing(self, node: int) -> str:
