@@ -147,7 +147,7 @@ PRECISION = [
     ),
 ]  # fmt: skip
 OUTSIDE = [
-    Attack("outside:FORESIGHT", "memory_io"),
+    Attack("outside:FORESIGHT", "memory_io", long=True),
     Attack("outside:OwnLoop", "sample", "when every batch was checked|unverified"),
     Attack(
         "outside:VerifiedLoop",
