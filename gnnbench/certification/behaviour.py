@@ -100,8 +100,8 @@ def whole_graph(subject: Subject) -> Entry:
             dims = layer_dims(*WIDTHS, layers)
             weights = [w.mapped(Tensor.double) for w in make_weights(dims, kind, 0)]
             right = reference.forward(name, weights, [every] * layers, rows)[given.seeds]
-            found = reference.forward(name, weights, blocks, rows[inputs])
-            error = float((found - right).norm() / right.norm())
+            on_blocks = reference.forward(name, weights, blocks, rows[inputs])
+            error = float((on_blocks - right).norm() / right.norm())
             if not error <= worst:
                 worst, model_name = error, name
     except Exception as error:

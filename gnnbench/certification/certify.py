@@ -17,7 +17,7 @@ from gnnbench.certification.structure import (
     FANOUTS,
     PROPERTIES,
     READABLE,
-    Found,
+    Violation,
     all_neighbours,
     find_faults,
 )
@@ -89,9 +89,10 @@ def structure(subject: Subject, plan: Plan) -> Iterator[Entry]:
     yield _entry("wide_ids", subject, next(iter(faults.values()), None), batches)
 
 
-def _entry(name: str, subject: Subject, found: Found | None, batches: int) -> Entry:
-    if found is None:
+def _entry(name: str, subject: Subject, violation: Violation | None, batches: int) -> Entry:
+    if violation is None:
         return Entry(name, PASSES, draws=batches)
-    where = f"{found.request.graph.name}, fanouts {list(found.request.fanouts)}, call {found.calls}"
-    snippet = "" if name == READABLE and found.calls > 1 else fault_snippet(subject, found)
-    return Entry(name, FAILS, ALWAYS, f"{found.what} ({where})", draws=batches, snippet=snippet)
+    request, calls = violation.request, violation.calls
+    where = f"{request.graph.name}, fanouts {list(request.fanouts)}, call {calls}"
+    snippet = "" if name == READABLE and calls > 1 else fault_snippet(subject, violation)
+    return Entry(name, FAILS, ALWAYS, f"{violation.what} ({where})", draws=batches, snippet=snippet)

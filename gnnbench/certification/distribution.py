@@ -179,8 +179,8 @@ def _step_odds(needed: float) -> float:
     for _ in range(60):
         middle = math.sqrt(low * high)
         q = middle / (1 + middle)
-        found = q * math.log(2 * q) + (1 - q) * math.log(max(2 * (1 - q), 1e-300))
-        low, high = (middle, high) if found < needed else (low, middle)
+        divergence = q * math.log(2 * q) + (1 - q) * math.log(max(2 * (1 - q), 1e-300))
+        low, high = (middle, high) if divergence < needed else (low, middle)
     return high
 
 

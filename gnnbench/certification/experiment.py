@@ -87,9 +87,13 @@ def chance_entries(subject: Subject, plan: Plan, wanted: str = "") -> Iterator[E
         yield from (e for e in independence.within_process(subject, plan) if wanted in ("", e.name))
 
 
-def upper_limit(found: int, trials: int, confidence: float = 0.95) -> float:
+def upper_limit(successes: int, trials: int, confidence: float = 0.95) -> float:
     """Upper confidence limit of a probability (Clopper and Pearson, Biometrika 26, 1934)."""
-    return 1.0 if found == trials else float(beta.ppf(confidence, found + 1, trials - found))
+    return (
+        1.0
+        if successes == trials
+        else float(beta.ppf(confidence, successes + 1, trials - successes))
+    )
 
 
 def false_alarms(certificates: int) -> dict[str, object]:
@@ -124,14 +128,14 @@ def power(runs: int) -> list[dict[str, object]]:
         for share in SHARES:
             size = share * entry.bias if name in COPIES else 1 + share * (entry.bias - 1)
             planted = min((size - 1) / 2, 1.0) if fault == "tilt" else size
-            found = 0
+            detected = 0
             for run in range(runs):
                 subject = PlantedSubject(fault, planted, base=10_000 + 1000 * run)
                 (drawn,) = chance_entries(subject, SMALL, name)
-                found += drawn.verdict == FAILS
+                detected += drawn.verdict == FAILS
             rows.append(
                 {"property": name, "bias_of": entry.bias_of, "stated": entry.bias, "share": share,
-                 "planted": size, "draws": entry.draws, "runs": runs, "detected": found}
+                 "planted": size, "draws": entry.draws, "runs": runs, "detected": detected}
             )  # fmt: skip
             print(rows[-1], file=sys.stderr, flush=True)
     return rows

@@ -39,10 +39,10 @@ def single_picks(graph: Graph, hop: Hop, nodes: Ids) -> Ids:
     order = np.argsort(hop.edge_dst, kind="stable")
     dst, positions = hop.edge_dst[order], hop.positions[order]
     first, last = np.searchsorted(dst, nodes), np.searchsorted(dst, nodes, side="right")
-    found = np.full(nodes.size, -1, dtype=np.int64)
+    places = np.full(nodes.size, -1, dtype=np.int64)
     one = last - first == 1
-    found[one] = positions[first[one]] - indptr[nodes[one]]
-    return found
+    places[one] = positions[first[one]] - indptr[nodes[one]]
+    return places
 
 
 def _draws(subject: Subject, given: Input, law: str, epochs: int, batches: int) -> list[list[Ids]]:

@@ -128,14 +128,14 @@ class PlantedSubject(Subject):
         return build
 
     def _step(self, graph: Graph, nodes: Tensor, random: torch.Generator) -> Tensor:
-        found = torch.empty_like(nodes)
+        picks = torch.empty_like(nodes)
         for node in nodes.unique().tolist():
             row, at = torch.tensor(row_of(graph, node)), nodes == node
             weights = torch.ones(row.numel(), dtype=torch.float64)
             weights[0] = self.odds("walks")
             chosen = torch.multinomial(weights, int(at.sum()), True, generator=random)
-            found[at] = row[chosen]
-        return found
+            picks[at] = row[chosen]
+        return picks
 
     def temporal(self) -> Temporal | str:
         """A temporal sampler of one hop."""

@@ -97,8 +97,8 @@ def _verdicts(certificates: Sequence[Certificate]) -> Iterator[str]:
 
 
 def _sign(certificate: Certificate, name: str) -> str:
-    found = [entry for entry in certificate.entries if entry.name == name]
-    return SIGNS[found[0].verdict] if found else ""
+    entries = [entry for entry in certificate.entries if entry.name == name]
+    return SIGNS[entries[0].verdict] if entries else ""
 
 
 def _failures(certificates: Sequence[Certificate]) -> Iterator[str]:
@@ -119,8 +119,8 @@ def _failures(certificates: Sequence[Certificate]) -> Iterator[str]:
     for certificate in certificates:
         for entry in certificate.failed:
             program = "yes" if entry.snippet else ""
-            found = markdown(entry.reason)
-            yield f"| {_label(certificate)} | `{entry.name}` | {found} | {program} |"
+            reason = markdown(entry.reason)
+            yield f"| {_label(certificate)} | `{entry.name}` | {reason} | {program} |"
 
 
 def _biases(certificates: Sequence[Certificate]) -> Iterator[str]:
@@ -174,9 +174,9 @@ def _experiment(measured: Mapping[str, object]) -> Iterator[str]:
         yield "|---|---|---|---|---|---|"
         for name in dict.fromkeys(str(row["property"]) for row in rows):
             mine = [row for row in rows if row["property"] == name]
-            found = " | ".join(f"{row['detected']}/{row['runs']}" for row in mine)
+            detected = " | ".join(f"{row['detected']}/{row['runs']}" for row in mine)
             bias = f"{mine[0]['stated']:.3f} ({mine[0]['bias_of']})"
-            yield f"| `{name}` | {bias} | {mine[0]['draws']:,} | {found} |"
+            yield f"| `{name}` | {bias} | {mine[0]['draws']:,} | {detected} |"
 
 
 def program_of(folder: Path, file: str, name: str) -> str:

@@ -200,8 +200,8 @@ def place_tables(subject: Subject, request: Request, seeds: Tensor, calls: int) 
             binned = np.bincount(part, counts, minlength=BINS).astype(np.int64)
             shares.append((binned, sizes / degree))
         tables += [
-            Table(request, degree, fanout, 0, law, None, nodes[degree], found, draws[degree])
-            for found, law in shares
+            Table(request, degree, fanout, 0, law, None, nodes[degree], counted, draws[degree])
+            for counted, law in shares
         ]
     return tables
 

@@ -10,7 +10,7 @@ from gnnbench.validation.law import WITHOUT
 
 if TYPE_CHECKING:
     from gnnbench.certification.rows import Table
-    from gnnbench.certification.structure import Found
+    from gnnbench.certification.structure import Violation
 
 LONGEST = 400  # edges of a graph that a program lists
 BATCHES = 2000  # most batches that a program draws
@@ -68,23 +68,23 @@ def table_snippet(subject: Subject, table: Table) -> str:
     )
 
 
-def fault_snippet(subject: Subject, found: Found) -> str:
+def fault_snippet(subject: Subject, violation: Violation) -> str:
     """A program that repeats the calls of a structural fault and prints every edge drawn."""
-    request = found.request
+    request = violation.request
     setup = subject.snippet(request)
     if setup is None or request.graph.num_edges > LONGEST or request.graph.num_nodes > LONGEST:
         return ""
     graph = request.graph
     lines = _graph_lines(request, graph.indptr.tolist(), graph.indices.tolist(), request.seed or 0)
-    degrees = {int(seed): len(row_of(graph, int(seed))) for seed in found.seeds}
+    degrees = {int(seed): len(row_of(graph, int(seed))) for seed in violation.seeds}
     return "\n".join(
         [
-            f"# {subject.name} {subject.version}, call {found.calls}: {found.what}",
+            f"# {subject.name} {subject.version}, call {violation.calls}: {violation.what}",
             *lines,
             setup.setup,
             f"print('in-degree of each seed:', {degrees})",
-            f"for call in range({found.calls}):",
-            f"    hops = draw({found.seeds.tolist()})",
+            f"for call in range({violation.calls}):",
+            f"    hops = draw({violation.seeds.tolist()})",
             "    print('call', call + 1, 'edges by hop:', [len(hop) for hop in hops])",
             "    for hop in hops:",
             "        print('  (destination, source, edge id):', hop)",

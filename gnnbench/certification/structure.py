@@ -32,7 +32,7 @@ READABLE, EDGES, EDGE_IDS, COUNTS, DISTINCT, SEEDS, LOCAL_IDS, FRONTIER, EVERY =
 
 
 @dataclass(frozen=True)
-class Found:
+class Violation:
     """A violated property, and the input on which it was found.
 
     ``calls``: number of the call, from 1, whose batch violates it.
@@ -46,13 +46,13 @@ class Found:
 
 def find_faults(
     subject: Subject, inputs: Sequence[Input], fanouts: Sequence[tuple[int, ...]]
-) -> tuple[dict[str, Found], int]:
+) -> tuple[dict[str, Violation], int]:
     """Sample every input with every fanouts ``CALLS`` times.
 
     Returns the first violation of each property (a key of ``PROPERTIES``), and the number of
     batches. Inputs are in order, so the first violation is found on the smallest input.
     """
-    faults: dict[str, Found] = {}
+    faults: dict[str, Violation] = {}
     batches = 0
     for given in inputs:
         for hops in fanouts:
@@ -62,8 +62,8 @@ def find_faults(
                 for name, what in violated.items():
                     if ALL in hops and name != READABLE:
                         name = EVERY
-                    found = Found(what, request, given.seeds, call)
-                    faults.setdefault(name, found)
+                    violation = Violation(what, request, given.seeds, call)
+                    faults.setdefault(name, violation)
     return faults, batches
 
 
@@ -137,25 +137,25 @@ def violations(
     hops: Sequence[Hop],
 ) -> dict[str, str]:
     """Return what is wrong with a batch, by property of ``PROPERTIES``; empty if nothing is."""
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     if len(hops) != len(fanouts):
-        found[COUNTS] = f"there are {len(hops)} hops, not {len(fanouts)}"
-        return found
+        faults[COUNTS] = f"there are {len(hops)} hops, not {len(fanouts)}"
+        return faults
     for number, (hop, fanout) in enumerate(zip(hops, fanouts, strict=True), start=1):
         for name, what in _hop_violations(graph, hop, fanout, law):
-            found.setdefault(name, f"hop {number}: {what}")
+            faults.setdefault(name, f"hop {number}: {what}")
     if fault := frontier_fault(hops, host_ids(seeds), frontier):
-        found.setdefault(FRONTIER, fault)
+        faults.setdefault(FRONTIER, fault)
     ids, first = host_ids(seeds), host_ids(batch.input_nodes)
     if not np.array_equal(host_ids(batch.seeds), ids) or not np.array_equal(first[: ids.size], ids):
-        found[SEEDS] = "the input nodes do not begin with the seeds in their order"
+        faults[SEEDS] = "the input nodes do not begin with the seeds in their order"
     try:
         check_inputs(seeds, hops, batch.input_nodes)
     except Fault as fault:
-        found.setdefault(LOCAL_IDS, str(fault))
+        faults.setdefault(LOCAL_IDS, str(fault))
     if fault_text := _local_fault(batch, hops, frontier):
-        found.setdefault(LOCAL_IDS, fault_text)
-    return found
+        faults.setdefault(LOCAL_IDS, fault_text)
+    return faults
 
 
 def _hop_violations(graph: Graph, hop: Hop, fanout: int, law: Law) -> Iterator[tuple[str, str]]:

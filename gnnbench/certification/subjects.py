@@ -89,14 +89,14 @@ def versions_of(name: str, spec: SamplerSpec, device: str) -> dict[str, str]:
     Of a plug-in that no distribution installs, the digest of its sources takes the place of a
     version.
     """
-    found = {p: version for p in PACKAGES.get(spec.name, ()) if (version := _version(p))}
+    versions = {p: version for p in PACKAGES.get(spec.name, ()) if (version := _version(p))}
     if extension := getattr(spec.resolved(device), "extension", ""):
-        found[str(extension)] = _version(str(extension))
-    found |= _plugin(name)
-    if not found:
-        found["gnnbench"] = __version__
-    found["torch"] = _version("torch")
-    return found
+        versions[str(extension)] = _version(str(extension))
+    versions |= _plugin(name)
+    if not versions:
+        versions["gnnbench"] = __version__
+    versions["torch"] = _version("torch")
+    return versions
 
 
 def _plugin(name: str) -> dict[str, str]:

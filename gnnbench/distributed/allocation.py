@@ -1,7 +1,7 @@
 """Numbers of Samplers and Trainers, and when a Sampler switches to training (GNNLab, section 5.3).
 
-``schedule=factored`` uses these formulas. On one GPU the first gives no Trainer and the second
-tells the Sampler to switch, which is ``schedule=alternate``. The paper does not number its
+``schedule=factored`` uses these formulas. On one GPU the first gives no Trainer and by the second
+the Sampler switches, which is ``schedule=alternate``. The paper does not number its
 equations; both are in its section "Flexible Scheduling".
 """
 

@@ -136,7 +136,7 @@ def detectable_copies(categories: int, pairs: int, level: float, power: float = 
     for _ in range(50):
         q = (low + high) / 2
         same, other = 1 + q * (categories - 1), 1 - q
-        found = same / categories * math.log(same)
-        found += (categories - 1) / categories * other * math.log(max(other, 1e-300))
-        low, high = (q, high) if found < wanted else (low, q)
+        divergence = same / categories * math.log(same)
+        divergence += (categories - 1) / categories * other * math.log(max(other, 1e-300))
+        low, high = (q, high) if divergence < wanted else (low, q)
     return high

@@ -70,10 +70,10 @@ def test_detectable_divergence_has_the_stated_power(categories: int):
         other = law * np.where(np.arange(categories) < max(categories // 6, 1), odds, 1.0)
         other /= other.sum()
         low, high = (odds, high) if divergence(other, law) < needed else (low, odds)
-    found = [
+    detected = [
         log_evidence(rng.multinomial(draws, other), law) >= -math.log(level) for _ in range(200)
     ]
-    assert 0.83 <= np.mean(found) <= 0.98
+    assert 0.83 <= np.mean(detected) <= 0.98
     assert critical_g(categories, level) > categories - 1
 
 
@@ -89,11 +89,11 @@ def test_independence_ignores_uneven_margins():
 def test_detectable_copies_have_the_stated_power():
     rng, pairs, level = np.random.default_rng(3), 3000, 0.01
     q = detectable_copies(6, pairs, level)
-    found = 0
+    detected = 0
     for run in range(60):
         x = rng.integers(0, 6, pairs)
         y = np.where(rng.random(pairs) < q, x, rng.integers(0, 6, pairs))
         table = np.zeros((6, 6), dtype=np.int64)
         np.add.at(table, (x, y), 1)
-        found += independence_p(table, seed=run, tables=1000) <= level
-    assert found >= 45
+        detected += independence_p(table, seed=run, tables=1000) <= level
+    assert detected >= 45

@@ -68,8 +68,8 @@ def test_structural_fault_is_found(fault: str):
 
 
 def test_lost_neighbours_are_found():
-    found = small_structure(PlantedSubject("lost_neighbours", SIZES["lost_neighbours"]))
-    assert found == {"all_neighbours"}
+    failed = small_structure(PlantedSubject("lost_neighbours", SIZES["lost_neighbours"]))
+    assert failed == {"all_neighbours"}
 
 
 def test_correct_sampler_has_no_structural_fault():
@@ -81,9 +81,9 @@ def test_correct_sampler_has_no_structural_fault():
 )
 def test_fault_fails_its_property_alone(fault: str):
     name = FAULTS[fault][1]
-    found = entries(name, PlantedSubject(fault, SIZES[fault]))
-    assert [e.name for e in found if e.verdict == FAILS] == [name]
-    (failed,) = [e for e in found if e.verdict == FAILS]
+    tested = entries(name, PlantedSubject(fault, SIZES[fault]))
+    assert [e.name for e in tested if e.verdict == FAILS] == [name]
+    (failed,) = [e for e in tested if e.verdict == FAILS]
     assert failed.reason
 
 

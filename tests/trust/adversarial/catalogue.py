@@ -143,7 +143,7 @@ PRECISION = [
     Attack(
         "precision:LOWERS_PRECISION", "compute", gains=False,
         always=False,
-        passes="a CPU without bfloat16 multiplies in float32, whatever torch is told",
+        passes="a CPU without bfloat16 multiplies in float32, whatever the setting of torch",
     ),
 ]  # fmt: skip
 OUTSIDE = [
