@@ -43,6 +43,9 @@ def certify(
     from gnnbench.certification.plan import FULL, QUICK
     from gnnbench.certification.subjects import VARIANTS, subject_of
     from gnnbench.certification.text import reasons, rows, title
+    from gnnbench.core.files import check_folder
+
+    check_folder(out)
 
     if device not in ("cpu", "cuda"):
         raise UsageError(f"--device must be cpu or cuda, not '{device}'")
