@@ -20,9 +20,14 @@ NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp'
 .DEFAULT_GOAL := quickstart
 .PHONY: help quickstart reproduce-all install test test-gpu test-sanitize check docs format revision clean
 
-help: ## list the targets
+help: ## list the targets and variables
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | \
 	  while IFS="$$(printf '\t')" read -r target text; do printf '%-14s %s\n' "$$target" "$$text"; done
+	@printf '%s\n' '' 'variables, as in: make PYTHON=python3.11 quickstart' \
+	  'PYTHON   interpreter of the environment (3.11 for DGL from PyPI)' \
+	  'VENV     folder of the environment' \
+	  'CUDA     ON, OFF or AUTO: whether to compile for a GPU' \
+	  'WHEELS   folder with wheels of pyg-lib, torch-scatter and torch-sparse, to install them without a network'
 
 quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
 quickstart: install ## set up, then compare all systems on a small generated graph

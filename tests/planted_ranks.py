@@ -10,18 +10,13 @@ from typing import ClassVar
 
 import torch
 
-from gnnbench.core import process_activity
 from gnnbench.sampling.hop_by_hop import HopByHop
 
 # "RANK DRAW FAULT", or several "FANOUTS RANK DRAW FAULT" separated by ";". RANK is 0 for the worker
 # and 1 for all other ranks; DRAW 0 is the constructor.
 FAULT = "GNNBENCH_TEST_FAULT"
-SILENCE = "GNNBENCH_TEST_SILENCE"  # replaces process_activity.SILENCE_S
 SAMPLER = "faulty=planted_ranks:Faulty"
 GIB = 1 << 30
-
-if SILENCE in os.environ:
-    process_activity.SILENCE_S = float(os.environ[SILENCE])
 
 
 def planned_fault(draw, fanouts):

@@ -21,7 +21,8 @@ from gnnbench.statistics.stopping_rule import MIN_PAIRS, Rule
 # Columns that identify a cell on any machine. A failed cell does not know its pick and frontier.
 KEY = (
     "system", "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden",
-    "learning_rate", "threads", "seed", "max_batches", "evaluate", "recipe", "stand_in_for", "env",
+    "learning_rate", "dropout", "threads", "seed", "max_batches", "evaluate", "recipe",
+    "stand_in_for", "env",
 )  # fmt: skip
 SAMPLER_RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
@@ -157,11 +158,12 @@ def _match(row: CellRow, others: Sequence[CellRow]) -> CellRow | None:
     for other in others:
         if (other["id"], other["system"]) == (row["id"], row["system"]):
             return other
-    return next((o for o in others if _has_same_settings(row, o)), None)
+    return next((o for o in others if has_same_settings(row, o)), None)
 
 
-def _has_same_settings(a: CellRow, b: CellRow) -> bool:
-    if any(_setting(a, k) != _setting(b, k) for k in KEY):
+def has_same_settings(a: CellRow, b: CellRow, keys: Iterable[str] = KEY) -> bool:
+    """Whether two rows have equal settings in these columns, and batches of the same rules."""
+    if any(_setting(a, k) != _setting(b, k) for k in keys):
         return False
     if None in (a.get("judged_s"), b.get("judged_s")):
         return True
@@ -299,13 +301,17 @@ def gpu(row: CellRow, run: Run) -> str:
 def package_versions(row: CellRow, run: Run) -> dict[str, str]:
     """Versions of the packages of a row and of its reference, without Python's."""
     reference = next((r for r in run.cells if r["id"] == row.get("reference_id")), None)
-    versions = {}
+    versions: dict[str, str] = {}
     for prefix, one in (("", row), ("the reference's ", reference)):
-        for part in str(one.get("versions") or "").split(", ") if one else ():
-            name, _, version = part.partition(" ")
-            if version and name != "python":
-                versions[prefix + name] = version
+        if one:
+            versions |= {prefix + name: version for name, version in own_versions(one).items()}
     return versions
+
+
+def own_versions(row: CellRow) -> dict[str, str]:
+    """Versions of the packages in a row's worker, without Python's."""
+    parts = [part.partition(" ") for part in str(row.get("versions") or "").split(", ")]
+    return {name: version for name, _, version in parts if version and name != "python"}
 
 
 def other_conditions(a: CellRow, b: CellRow, run_a: Run, run_b: Run) -> str:

@@ -25,6 +25,7 @@ AXES = {
     "fanouts": "fanouts {}",
     "hidden": "hidden {}",
     "learning_rate": "learning rate {}",
+    "dropout": "dropout {}",
     "threads": "{} threads",
     "pick": "pick {}",
     "frontier": "frontier {}",
@@ -42,10 +43,14 @@ MACHINE_FIELDS = ("sampler.extension",)
 RECIPE_DEFAULTS = {
     "schedule.step": "eager", "schedule.partition": "none", "schedule.gradients": "flat",
 }  # fmt: skip
+# The same for fields of one sampler, so that labels can name its default next to another value.
+SAMPLER_DEFAULTS: Mapping[object, Mapping[str, object]] = {
+    "fastsample": {"sampler.kernel": "vectorized"},
+}
 FIELDS = tuple(f.name for f in fields(Cell))
 OWN_DEVICE = {"cpu": "cpu", "cuda": "gpu"}  # the setting that means the device of the cell
 # How labels show a value of 0.
-ZERO_TEXT = {"hidden": "", "learning_rate": "", "threads": "all"}
+ZERO_TEXT = {"hidden": "", "learning_rate": "", "dropout": "", "threads": "all"}
 UNVERIFIED = " (unverified)"
 
 
@@ -220,7 +225,7 @@ def _parse_recipe(recipe: str) -> dict[str, object]:
 def _by_path(recipe: Mapping[str, object]) -> dict[str, object]:
     values = flat(dict(recipe))
     defaults = {p: v for p, v in RECIPE_DEFAULTS.items() if p.partition(".")[0] in values}
-    return {**defaults, **values}
+    return {**defaults, **SAMPLER_DEFAULTS.get(values.get("sampler"), {}), **values}
 
 
 def integer(value: object) -> int:
@@ -271,8 +276,12 @@ def fits(cell: CellFields, label: str) -> bool:
     system, values = _parsed(label)
     if cell["system"] != system:
         return False
-    fields = {name: cell[name] for name in FIELDS if name in cell} | paths_of(cell)
-    return all(k in fields and _equal(fields[k], v) for k, v in {"env": "", **values}.items())
+    wanted = {"env": "", **values}
+    own = wanted.keys() & FIELDS & cell.keys()
+    if not all(_equal(cell[k], wanted[k]) for k in own):
+        return False
+    paths = paths_of(cell) if len(own) < len(wanted) else {}
+    return all(k in paths and _equal(paths[k], wanted[k]) for k in wanted.keys() - own)
 
 
 def _equal(value: object, expected: object) -> bool:

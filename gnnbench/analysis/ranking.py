@@ -14,7 +14,7 @@ from gnnbench.analysis.table import peak_memory
 from gnnbench.analysis.table_layout import TextTable, in_units, nonempty
 from gnnbench.core import registry
 from gnnbench.core.cell import Until
-from gnnbench.core.units import Time, half_share, time, times, worth
+from gnnbench.core.units import Time, half_share, plural, time, times, worth
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
@@ -46,9 +46,22 @@ def ranking_tables(run: Run) -> list[TextTable]:
             rows = blocks.get(twins, [])
             lines += [{"system": f"{TWINS}:"}] * bool(twins and rows)
             lines += [_line(row, group, named, known, by_id) for row in rows]
-        texts = in_units(lines)
-        tables.append(TextTable(nonempty(HEADS, texts), texts, title))
+        head = _time_head(group)
+        texts = [
+            {head if name == "epoch" else name: text for name, text in line.items()}
+            for line in in_units(lines)
+        ]
+        heads = [head if name == "epoch" else name for name in HEADS]
+        tables.append(TextTable(nonempty(heads, texts), texts, title))
     return tables
+
+
+def _time_head(group: Sequence[CellRow]) -> str:
+    """``epoch``, or how many batches were measured where all epochs were cut to the same number."""
+    measured = [r for r in group if r.get("batches")]
+    lengths = {r["batches"] for r in measured}
+    cut = all(r["batches"] < (r.get("epoch_batches") or 0) for r in measured)
+    return plural(lengths.pop(), "batch") if cut and len(lengths) == 1 else "epoch"
 
 
 def _groups(rows: Sequence[CellRow]) -> dict[str, list[CellRow]]:

@@ -1,4 +1,4 @@
-"""Generate ``docs/results.md``, the pages below ``docs/results/`` and a block of ``README.md``.
+"""Generate ``docs/results.md``, ``docs/versions.md``, pages of runs and a block of ``README.md``.
 
 ``python -m gnnbench.analysis.report`` writes them from the committed results and draws the figures
 of ``README.md``. A test compares them with the results.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gnnbench.analysis import (
     headlines,
+    history,
     multi_machine,
     plots,
     readme,
@@ -20,7 +21,9 @@ from gnnbench.analysis import (
     table,
 )
 from gnnbench.analysis.native_benchmarks import bench_table
+from gnnbench.analysis.plots import track as curves
 from gnnbench.analysis.table_layout import TextTable, nonempty
+from gnnbench.analysis.track import Track
 from gnnbench.core import text as safe
 from gnnbench.core.errors import UsageError
 from gnnbench.core.files import ensure_folder, write_text
@@ -34,6 +37,8 @@ README = Path("README.md")
 DOCUMENT = Path("docs") / "results.md"
 PAGES = Path("docs") / "results"
 COMMITTED = Path("results") / "reference"
+VERSION_RUNS = "*/*-versions"  # of a peer, each in an environment of its own
+VERSION_PAGE, VERSION_CURVES = Path("docs") / "versions.md", COMMITTED / "versions.svg"
 VERSIONS = ("python", "torch", "dgl", "torch-geometric")
 MOST_LINES = 40  # of a table in a page; pages link to longer ones
 HEAD = """\
@@ -52,7 +57,8 @@ RUNS = """\
 
 Every page lists the runs of one experiment on one machine with their tables.
 [How to read the tables](reading-results.md), [columns and units](../results/SCHEMA.md).
-What the runs say about the papers' claims: [verdicts](verdicts.md).
+What the runs say about the papers' claims: [verdicts](verdicts.md). Versions of DGL and PyG:
+[versions](versions.md).
 """
 FOLDERS = """\
 ## Files of a run
@@ -78,7 +84,16 @@ _NUMBERS = ("pairs", "speed-up [95 %]")
 def documents(root: Path) -> dict[Path, str]:
     """All generated documents by path below ``root``. Raises ``UsageError`` without results."""
     pages = {PAGES / f"{name}.md": text for name, text in _pages(root / "results").items()}
-    return {README: _readme(root), DOCUMENT: _overview(root, sorted(pages)), **pages}
+    made = {README: _readme(root), DOCUMENT: _overview(root, sorted(pages)), **pages}
+    if track := _version_track(root):
+        made[VERSION_PAGE] = history.page(track, f"../{VERSION_CURVES.as_posix()}")
+    return made
+
+
+def _version_track(root: Path) -> Track | None:
+    """The committed runs that compare versions of a peer; None without one."""
+    folders = sorted((root / COMMITTED).glob(VERSION_RUNS))
+    return history.history(map(reader.read, folders)) if folders else None
 
 
 def _readme(root: Path) -> str:
@@ -268,6 +283,8 @@ def write(root: Path) -> None:
         for drawn in plots.draw(path.parents[1], [path.stem]):
             if drawn.suffix != path.suffix:  # only one format is committed
                 drawn.unlink()
+    if track := _version_track(root):
+        plots.save(curves.figure(track), root / VERSION_CURVES.with_suffix(""), [".svg"])
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ def remarks(rows: Sequence[CellRow], different: bool = False) -> list[str]:
     """What a reader of the tables must know; ``different``: ratios of different work are shown."""
     named = labels(rows)
     lines = reasons(rows)
+    lines += [*_cut_epochs(rows), *_version_differences(rows, named)]
+    lines += [*_missing_verdicts(rows, named), *_references(rows, named)]
     lines += [f"{named.of(r)}: {r['remark']}" for r in rows if r.get("remark")]
-    lines += [*_cut_epochs(rows), *_missing_verdicts(rows, named), *_references(rows, named)]
-    lines += _version_differences(rows, named)
     if any(r.get("verified") is False for r in rows):
         lines.append(
             "unverified: the system runs its own epoch loop, so its work could not be checked"
@@ -142,14 +142,18 @@ def _versions(versions: str) -> dict[str, str]:
 
 
 def ratio_lines(ratios: Sequence[RatioRow], rows: Sequence[CellRow] = ()) -> list[str]:
-    """One sentence for each pair of systems that the definition compares.
+    """One sentence for each pair of systems that the definition compares, with their times' ratio.
 
-    For different work, ``rows`` of ``cells.csv`` add how much the work differs.
+    A system and its own reference are left out: the table has their speed-up. For different work,
+    ``rows`` of ``cells.csv`` add how much the work differs.
     """
     by_id = {r["id"]: r for r in rows}
     named = labels([{**r, "system": ""} for r in ratios])
     lines = []
     for r in ratios:
+        first, _, second = str(r.get("pair") or "").partition("-")
+        if first in by_id and second == by_id[first].get("reference_id"):
+            continue
         where = ", ".join(named.varying(r, but=("threads",)).values())
         device = f", {r['device_ratio']:.2f}x by events" if r.get("device_ratio") else ""
         per_edge = " per edge" if r["work_class"] == "different" else ""
@@ -159,12 +163,19 @@ def ratio_lines(ratios: Sequence[RatioRow], rows: Sequence[CellRow] = ()) -> lis
         elif r.get("doubtful"):
             interval += f" {UNRELIABLE_MARK}"
         lines.append(
-            f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
+            f"time of {r['first']} / {r['second']}{f' ({where})' if where else ''}:"
+            f" {interval}{per_edge}"
             f"{device}; {r['work_class']} work, {plural(r['pairs'], 'pair')}"
-            + (f", {verdict(r)}" if r["verdict"] else "")
+            + (f", {_second_is(r)}" if r["verdict"] else "")
             + _work_difference(r, by_id)
         )
     return lines + _multiplicity(ratios)
+
+
+def _second_is(ratio: RatioRow) -> str:
+    """The verdict as a phrase; of a pair it is about the second system."""
+    text = verdict(ratio)
+    return text if text.startswith("unclear") else f"{ratio['second']} is {text}"
 
 
 def _work_difference(ratio: RatioRow, by_id: Mapping[str, CellRow]) -> str:

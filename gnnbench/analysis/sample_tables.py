@@ -15,8 +15,8 @@ STAGES = tuple(name for name in STAGE_NAMES if name != WHOLE)
 
 TITLE = "Stages of a batch, from a separate profiling pass"
 NOTE = (
-    "whole call: one batch sampled alone, after the timed epochs (ms/batch is from whole epochs and"
-    " is the primary metric); stages are from another pass and need not add up to it"
+    "whole call: a single batch sampled alone, after the timed epochs (ms/batch is from whole"
+    " epochs and is the primary metric); stages are from another pass and need not add up to it"
 )
 
 

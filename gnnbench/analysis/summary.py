@@ -72,10 +72,10 @@ def _comparison(reference: str, rows: Sequence[CellRow], named: Labels) -> str:
     if all(verdict(r) == "slower" for r in rows):
         next_one = f"next is {name}, {ratio} as fast{interval}"
         return f"fastest here: {reference}, {words}; {next_one}"
-    why = _missing_winner(best)
+    at_best = "at best " if len(rows) > 1 else ""
     return (
-        f"no verdict {words}: the largest speed-up is that of '{name}' over '{reference}',"
-        f" {ratio}{interval}, {why}"
+        f"no winner {words}: {at_best}{name} is {ratio} as fast as {reference}{interval},"
+        f" {_missing_winner(best)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Ratios of cells over many runs, and the runs in which they changed."""
+"""Ratios of cells over many runs or versions, and where they changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from gnnbench.statistics.stopping_rule import MIN_PAIRS
 SIDES = ("before", "here")
 FIRST, NONE, FASTER, SLOWER = "first", "none", "faster", "slower"
 CHANGES = (FIRST, NONE, FASTER, SLOWER, NOT_JUDGED)
-HEADS = ("run", "revision", "versions", "pairs", "speed-up [95 %]", "change", "remark")
+RUNS, VERSIONS = "run", "version"  # what a series goes over
+HEADS = ("revision", "versions", "pairs", "speed-up [95 %]", "change", "remark")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _REFERENCES = "the reference's "
 
@@ -42,15 +43,17 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """The ratio of a cell to its reference in one run.
+    """The ratio of a cell to its reference in one run, or with one version of its packages.
 
-    ``change`` is ``faster`` or ``slower`` if its interval does not overlap that of run ``since``,
-    ``none`` if it does. ``since`` is the run of the last change, not the run before, so that many
+    ``name`` is when the run started (its folder if that is unknown), or the version. ``change`` is
+    ``faster`` or ``slower`` if its interval does not overlap that of ``since``, ``none`` if it
+    does. ``since`` is the run (or version) of the last change, not the one before, so that many
     small changes add up to one. ``first`` starts a sequence of comparable ratios, ``not judged`` is
     no usable ratio; ``remark`` says why. ``versions`` are those of the packages of the cell and
     of its reference, ``started`` is in UTC.
     """
 
+    name: str
     run: str
     started: str
     revision: str
@@ -66,23 +69,21 @@ class Point:
     since: str
     remark: str
 
-    @property
-    def name(self) -> str:
-        """When the run started, or the run's folder if that is unknown."""
-        return self.started or self.run
-
 
 @dataclass(frozen=True)
 class Series:
-    """A cell in all runs that have it, the oldest first; ``reference`` names all references."""
+    """A cell in all runs or versions that have it, the oldest first.
+
+    ``reference`` names all references.
+    """
 
     cell: str
     reference: str
     points: list[Point]
 
-    def point(self, run: str) -> Point:
-        """The point of a run."""
-        return next(point for point in self.points if point.run == run)
+    def before(self, point: Point) -> Point:
+        """The point of the last change before this one, which has one."""
+        return next(one for one in self.points if point.since in (one.run, one.name))
 
     def versions(self, point: Point) -> str:
         """The versions of a point that are not the same in all points."""
@@ -94,11 +95,15 @@ class Series:
 
 @dataclass(frozen=True)
 class Track:
-    """Cells that two runs or more have a ratio of, and the settings that all of them share."""
+    """Cells that two runs or versions have a ratio of, and the settings that all of them share.
+
+    ``over`` is what the series go over: ``run`` or ``version``.
+    """
 
     common: str
     runs: list[str]
     series: list[Series] = field(default_factory=list)
+    over: str = RUNS
 
     def changes(self) -> list[tuple[Series, Point]]:
         """Points that are faster or slower."""
@@ -125,29 +130,36 @@ def track(runs: Iterable[Run]) -> Track:
     if not tracked:
         raise UsageError("no two of the runs have a ratio of the same cell; name runs that do")
     named = labels([cell[-1].row for cell in tracked])
-    series = [Series(named.of(cell[-1].row), _references(cell), _points(cell)) for cell in tracked]
+    series = [Series(named.of(cell[-1].row), references(cell), points(cell)) for cell in tracked]
     return Track(named.title(), [str(run.path) for run in ordered], series)
 
 
-def _references(cell: Sequence[Measured]) -> str:
+def references(cell: Sequence[Measured]) -> str:
+    """The references of a cell, by commas."""
     return ", ".join(dict.fromkeys(m.row["reference"] for m in cell if m.row["reference"]))
 
 
-def _points(cell: Sequence[Measured]) -> list[Point]:
-    points: list[Point] = []
-    level: Measured | None = None  # since when the ratio has not changed
-    for measured in cell:
+def points(cell: Sequence[Measured], names: Sequence[str] = ()) -> list[Point]:
+    """Judge each ratio of a cell by that of the last change.
+
+    ``names`` are those of its points; default: when the runs started.
+    """
+    made: list[Point] = []
+    level: tuple[Measured, str] | None = None  # since when the ratio has not changed
+    for nth, measured in enumerate(cell):
+        path = str(measured.run.path)
+        name = names[nth] if names else _started(measured.run) or path
         change, remark = NOT_JUDGED, _unusable(measured.row)
         since = ""
         if not remark:
-            remark = _incomparable(level, measured) if level else ""
+            remark = _incomparable(level[0], measured) if level else ""
             change = FIRST
             if level and not remark:
-                change, since = _change(level.row, measured.row), str(level.run.path)
+                change, since = _change(level[0].row, measured.row), level[1]
             if change != NONE:
-                level = measured
-        points.append(_point(measured, change, since, remark))
-    return points
+                level = measured, name if names else path
+        made.append(_point(measured, name, change, since, remark))
+    return made
 
 
 def _has_ratio(row: CellRow) -> bool:
@@ -180,12 +192,12 @@ def _change(before: CellRow, here: CellRow) -> str:
     return SLOWER if here["ratio_ci_high"] < before["ratio_ci_low"] else NONE
 
 
-def _point(measured: Measured, change: str, since: str, remark: str) -> Point:
+def _point(measured: Measured, name: str, change: str, since: str, remark: str) -> Point:
     row, run = measured
     code = run.record.revision
     revision = (code.git_revision or code.source_digest or "")[:8]
     return Point(
-        str(run.path), _started(run), revision + "-dirty" * bool(code.git_dirty),
+        name, str(run.path), _started(run), revision + "-dirty" * bool(code.git_dirty),
         run.record.machine_id or "", _versions(row, run), row["status"], row["pairs"], row["ratio"],
         row["ratio_ci_low"], row["ratio_ci_high"], is_unreliable(row), change, since, remark,
     )  # fmt: skip
@@ -209,38 +221,39 @@ def _versions(row: CellRow, run: Run) -> dict[str, str]:
 
 
 def tables(track: Track) -> list[TextTable]:
-    """A table for each cell, with a line for each run."""
+    """A table for each cell, with a line for each run or version."""
     made = []
     for series in track.series:
-        lines = _lines(series)
-        made.append(TextTable(nonempty(HEADS, lines), lines, series.cell))
+        heads = (track.over, *HEADS)
+        lines = _lines(series, heads)
+        made.append(TextTable(nonempty(heads, lines), lines, series.cell))
     return made
 
 
-def _lines(series: Series) -> list[dict[str, str]]:
+def _lines(series: Series, heads: Sequence[str]) -> list[dict[str, str]]:
     machine = ""
     lines = []
     for point in series.points:
         remarks = [point.remark] if point.remark else []
         if point.change in (FASTER, SLOWER):
-            before = series.point(point.since)
-            remarks.append(f"{_factor(series, point)} of {before.name}")
+            remarks.append(f"{_factor(series, point)} of {series.before(point).name}")
         if machine and not point.remark and point.machine_id not in ("", machine):
             remarks.append("another machine")
         machine = point.machine_id or machine
         ratio = times(point.ratio, point.ratio_ci_low, point.ratio_ci_high, point.pairs)
         texts = (
-            point.name, point.revision, series.versions(point), str(point.pairs or ""),
+            point.name, point.revision,
+            "" if heads[0] == VERSIONS else series.versions(point), str(point.pairs or ""),
             f"{ratio} {UNRELIABLE_MARK}" if point.unreliable else ratio, point.change,
             "; ".join(remarks),
         )  # fmt: skip
-        lines.append(dict(zip(HEADS, texts, strict=True)))
+        lines.append(dict(zip(heads, texts, strict=True)))
     return lines
 
 
 def _factor(series: Series, point: Point) -> str:
     """A ratio over that of the last change: ``0.80x``."""
-    before = series.point(point.since).ratio
+    before = series.before(point).ratio
     return times(point.ratio / before) if point.ratio and before else ""
 
 
@@ -261,5 +274,7 @@ def summary(track: Track) -> list[str]:
         f"{series.cell}: {point.change} since {point.name} ({_factor(series, point)})"
         for series, point in changed
     ]
-    cells, runs = plural(len(track.series), "cell"), plural(len(track.runs), "run")
-    return [*sentences, f"{plural(len(changed), 'change')} in {cells} over {runs}"]
+    names = {point.name for series in track.series for point in series.points}
+    many = len(track.runs) if track.over == RUNS else len(names)
+    cells, over = plural(len(track.series), "cell"), plural(many, track.over)
+    return [*sentences, f"{plural(len(changed), 'change')} in {cells} over {over}"]

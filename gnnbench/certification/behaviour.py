@@ -95,8 +95,8 @@ def whole_graph(subject: Subject) -> Entry:
         inputs = batch.input_nodes.cpu().long()
         drawer.close()
         for name, kind in MODELS.items():
-            if kind.form == "convolve":
-                continue  # for the visits of random walks
+            if kind.form == "convolve" or kind.symmetric:
+                continue  # for the visits of random walks, and by the degrees within a block
             dims = layer_dims(*WIDTHS, layers)
             weights = [w.mapped(Tensor.double) for w in make_weights(dims, kind, 0)]
             right = reference.forward(name, weights, [every] * layers, rows)[given.seeds]

@@ -31,7 +31,11 @@ class Standing(NamedTuple):
     def text(self) -> str:
         """The file, and what it fails without a consequence."""
         names = ", ".join(self.unused)
-        return f"{self.file} (fails {names}, not used here)" if names else self.file
+        return (
+            f"{self.file}, which fails in what this run does not use ({names})"
+            if names
+            else self.file
+        )
 
 
 def folders() -> list[Path]:

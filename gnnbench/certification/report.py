@@ -80,9 +80,14 @@ def _label(certificate: Certificate) -> str:
 
 
 def _verdicts(certificates: Sequence[Certificate]) -> Iterator[str]:
-    """Property by certificate; columns are numbered, because their names are long."""
+    """Property by certificate, a table for each device; columns are numbered: names are long."""
     yield "`+` passes; an empty field: not offered, or not applicable. The columns:"
-    yield ""
+    for device in sorted({c.device for c in certificates}):
+        yield from ("", f"### {device}", "")
+        yield from _table([c for c in certificates if c.device == device])
+
+
+def _table(certificates: Sequence[Certificate]) -> Iterator[str]:
     for number, certificate in enumerate(certificates, start=1):
         packages = ", ".join(f"{name} {version}" for name, version in certificate.packages.items())
         quick = "; quick" if certificate.quick else ""

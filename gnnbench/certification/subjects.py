@@ -66,6 +66,10 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
         from gnnbench.certification.graphbolt_subject import GraphBoltSubject
 
         return GraphBoltSubject(name, spec, device, options, packages)
+    if spec.name == "wholegraph":
+        from gnnbench.certification.wholegraph_subject import WholeGraphSubject
+
+        return WholeGraphSubject(name, spec, device, options, packages)
     return StageSubject(name, spec, device, options, packages)
 
 

@@ -39,9 +39,9 @@ def certify(
     sampler's maintainers, in the certificate and in --json. Takes one or two minutes for each set
     of options, with --quick a quarter. The exit code is 4 if a property fails.
     """
-    from gnnbench.certification.certify import certify as draw
+    from gnnbench.certification.isolated import certify_isolated
     from gnnbench.certification.plan import FULL, QUICK
-    from gnnbench.certification.subjects import VARIANTS, subject_of
+    from gnnbench.certification.subjects import VARIANTS
     from gnnbench.certification.text import reasons, rows, title
     from gnnbench.core.files import check_folder
 
@@ -55,13 +55,12 @@ def certify(
         sets = [one for one in sets if _fits(name, device, one)]
     certificates = []
     for options in sets:
-        subject = subject_of(name, device, options)
 
         def show(done: str, subject: str = f"{name} {options or ''}".strip()) -> None:
             if not quiet:
                 print(f"{subject}: {done}", file=sys.stderr, flush=True)
 
-        certificate = draw(subject, QUICK if quick else FULL, show)
+        certificate = certify_isolated(name, device, options, QUICK if quick else FULL, show)
         certificates.append(certificate)
         path = certificate.save(out)
         if json:

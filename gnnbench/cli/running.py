@@ -13,7 +13,12 @@ import typer
 from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, Stop, Verbose, View, Wide, chosen
 from gnnbench.core.console import print_json, print_table, say
-from gnnbench.core.errors import EXIT_INTERRUPTED, EXIT_REGRESSION, UsageError
+from gnnbench.core.errors import (
+    EXIT_CELLS_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REGRESSION,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from gnnbench.harness.campaign import Request
@@ -191,8 +196,9 @@ def run(
         sys.stdout.flush()
     except BrokenPipeError:  # the exit code is the run's, whatever its reader needs
         discard(1)
-    slower = [r for r in outcome.rows if r["verdict"] == "slower" and _is_tested(r)]
-    if fail_on and slower and not outcome.exit_code:
+    if outcome.exit_code == EXIT_CELLS_FAILED and not quiet:
+        _say_failed(outcome.rows)
+    if fail_on and not outcome.exit_code and _say_slower(outcome.rows, bool(env)):
         raise typer.Exit(EXIT_REGRESSION)
     raise typer.Exit(outcome.exit_code)
 
@@ -222,7 +228,40 @@ def _show_verdicts(figure: str, folder: Path) -> None:
 
     name = find(figure).name
     judged = judge(choose([name]), open_runs([folder]))
-    say(f"{name} by this run: {text.count(judged)}; 'gnnbench verdicts --paper {name}' has reasons")
+    say(
+        f"{name} by this run: {text.count(judged)}; 'gnnbench verdicts {folder} --paper {name}' has"
+        " reasons"
+    )
+
+
+def _say_failed(rows: Sequence[CellRow]) -> None:
+    """Say why the exit code is that of failed cells."""
+    from collections import Counter
+
+    counts = Counter(row["status"] for row in rows if row["status"] != "ok")
+    text = ", ".join(f"{count} {status}" for status, count in counts.items())
+    print(f"gnnbench: exit code {EXIT_CELLS_FAILED}, because of cells: {text}", file=sys.stderr)
+
+
+def _say_slower(rows: Sequence[CellRow], others: bool) -> bool:
+    """Name the rows that ``--fail-on slower`` is about; returns whether there are any.
+
+    ``others``: only those of other environments, which are compared with this one.
+    """
+    slower = [
+        row for row in rows
+        if row["verdict"] == "slower" and _is_tested(row) and (row["env"] or not others)
+    ]  # fmt: skip
+    from gnnbench.analysis.labels import labels
+    from gnnbench.core.units import times
+
+    named = labels(rows)
+    for row in slower:
+        ratio = times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"], row["pairs"])
+        print(
+            f"gnnbench: {named.of(row)} is slower than {row['reference']}: {ratio}", file=sys.stderr
+        )
+    return bool(slower)
 
 
 def _is_tested(row: CellRow) -> bool:

@@ -202,7 +202,7 @@ def show_run(run: Run, figures: Sequence[Path], view: View) -> None:
                 say(sentence)
             print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
     print(run.path / "cells.csv")
-    for path in (*figures, *sorted((run.path / "traces").glob("*.json.gz"))):
+    for path in (*figures, *sorted((run.path / "traces").glob("*"))):
         print(path)
 
 

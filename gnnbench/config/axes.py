@@ -41,6 +41,9 @@ AXES: dict[str, AxisType] = {
     ],
     "hidden": Annotated[Positive, Field(description="hidden width of the model")],
     "learning_rate": Annotated[float, Field(gt=0, description="of Adam")],
+    "dropout": Annotated[
+        float, Field(ge=0, lt=1, description="share of hidden values that training sets to 0")
+    ],
     "seed": Annotated[Natural, Field(description="of sampling, order and weights")],
     "threads": Annotated[
         Natural, Field(le=4096, description="of each worker; 0: all usable cores")

@@ -19,6 +19,7 @@ from gnnbench.core.errors import MissingError, SettingError, UsageError
 from gnnbench.core.fanouts import ALL
 from gnnbench.datasets import names as names_of_data
 from gnnbench.models.kinds import MODELS
+from gnnbench.pipelines.training_step import EAGER
 from gnnbench.schema.run_json import SweepPointJson
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
@@ -81,6 +82,7 @@ class AxisValues(TypedDict, total=False):
     fanouts: tuple[int, ...]
     hidden: int
     learning_rate: float
+    dropout: float
     seed: int
     threads: int
     gpus: int
@@ -100,7 +102,7 @@ def expand(
     those that have it. Raises ``UsageError`` where none has, and where ``resolve`` does.
     """
     grid = Grid([], {}, {})
-    fields = Fields(known)
+    fields, resolve = Fields(known), _resolved_once(resolve)
     for combination, point in _combinations(experiment, grid.sweeps):
         if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
             continue
@@ -122,11 +124,27 @@ def expand(
     return grid
 
 
+def _resolved_once(resolve: Resolver) -> Resolver:
+    """``resolve`` that remembers its results: most axes change no recipe."""
+    results: dict[str, Resolution] = {}
+
+    def remembered(
+        system: str, settings: Mapping[str, object], device: str, until: Until
+    ) -> Resolution:
+        key = repr((system, sorted(settings.items()), device, until))
+        if key not in results:
+            results[key] = resolve(system, settings, device, until)
+        return results[key]
+
+    return remembered
+
+
 class Fields:
     """Settings of stages that vary: which of them have them, and that one of them has."""
 
     def __init__(self, known: Known | None) -> None:
         self._known = known
+        self._known_by_settings: dict[str, Collection[str]] = {}
         self._taken: dict[tuple[str, str], bool] = {}
         self._paths: dict[str, set[str]] = {}
 
@@ -137,10 +155,13 @@ class Fields:
         below = [path for path in settings if path.startswith(tuple(f"{v}." for v in varied))]
         if self._known is None or not below:
             return settings
-        try:
-            paths = self._known(system, settings)
-        except MissingError:  # nobody knows what it is: its cells say so
-            return settings
+        key = repr((system, sorted(settings.items())))
+        if key not in self._known_by_settings:
+            try:
+                self._known_by_settings[key] = self._known(system, settings)
+            except MissingError:  # nobody knows what it is: its cells say so
+                return settings
+        paths = self._known_by_settings[key]
         self._paths.setdefault(system, set()).update(paths)
         for path in below:
             self._taken[system, path] = self._taken.get((system, path), False) or path in paths
@@ -192,6 +213,7 @@ def _cell(
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
         values.pop("evaluate", None)
+        values.pop("dropout", None)
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
     if values.get("evaluate") and not experiment.measure.rounds:
@@ -215,7 +237,7 @@ def _cell(
         **values,
     )
     faults = (
-        _gpus_fault(cell), resolved.unsupported, _evaluation_fault(cell),
+        _gpus_fault(cell), resolved.unsupported, _evaluation_fault(cell), _dropout_fault(cell),
         _aggregation_fault(cell, resolved.lacks), _all_neighbours_fault(cell),
     )  # fmt: skip
     return cell, next(filter(None, faults), "")
@@ -248,11 +270,22 @@ def _evaluation_fault(cell: Cell) -> str:
     )
 
 
+def _dropout_fault(cell: Cell) -> str:
+    """Why the masks of a cell are not those of others, or ""."""
+    if not cell.dropout or cell.composed:
+        return ""
+    return (
+        f"system '{cell.system}' has an epoch loop of its own, which does not draw the masks of"
+        " dropout; leave dropout out"
+    )
+
+
 def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
     """Why a cell's aggregation cannot do what its model needs, or ""."""
     if not lacks or not cell.trains or cell.model not in MODELS:
         return ""
-    form, stage = MODELS[cell.model].form, cell.stage_name("aggregate")
+    kind, stage = MODELS[cell.model], cell.stage_name("aggregate")
+    form = kind.form
     if form == "attention" and "attention" in lacks:
         return (
             f"model '{cell.model}' weighs edges by attention, which aggregate '{stage}' does not;"
@@ -263,6 +296,15 @@ def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
         return (
             f"model '{cell.model}' weighs edges by the visits of random walks, which aggregate"
             f" '{stage}' does not; use aggregate=csr or scatter, or another pick"
+        )
+    if (
+        kind.symmetric
+        and "weights" in lacks
+        and cell.setting("schedule", "step") not in ("", EAGER)
+    ):
+        return (
+            f"model '{cell.model}' weighs edges, which aggregate '{stage}' does by the degrees of"
+            " nodes, and padding changes them; leave schedule.step=eager, or use aggregate=csr"
         )
     return ""
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from gnnbench.core.cell import Cell, Until
 
 # Batches of an epoch that are copied on average, all batches of a shorter epoch; fewer where copies
-# would take more than ``SHARE`` of the epoch. ``COPY_S``: seconds of a copy, as measured by
-# ``overhead`` of tests/trust.
+# would take more than ``SHARE`` of the epoch. Of a copy: seconds of the smallest, and of each edge
+# and node, twice what ``overhead`` of tests/trust measures; of a GPU, of any.
 COPIED_BATCHES = {Until.SAMPLE: 1.0, Until.MEMORY_IO: 2.0, Until.COMPUTE: 2.0}
-COPY_S = {"cpu": 1e-3, "cuda": 3e-4}
+COPY_S = {"cpu": 1e-4, "cuda": 3e-4}
+ELEMENT_S = {"cpu": 2e-9, "cuda": 0.0}
 SHARE = 0.005
 
 
@@ -43,6 +44,15 @@ class BatchChoice:
 NO_BATCHES = BatchChoice()
 
 
-def copied_batches(cell: Cell, epoch_s: float) -> float:
-    """Return how many batches of an epoch of ``epoch_s`` seconds are copied on average."""
-    return min(COPIED_BATCHES[cell.goes_until], SHARE * epoch_s / COPY_S[cell.device])
+def copy_s(device: str, elements: float) -> float:
+    """Return at most how long a copy of a batch takes (s); ``elements``: its edges and nodes."""
+    return COPY_S[device] + ELEMENT_S[device] * elements
+
+
+def copied_batches(cell: Cell, epoch_s: float, elements: float) -> float:
+    """Return how many batches of an epoch of ``epoch_s`` seconds are copied on average.
+
+    ``elements``: edges and nodes of a batch.
+    """
+    wanted = COPIED_BATCHES[cell.goes_until]
+    return min(wanted, SHARE * epoch_s / copy_s(cell.device, elements))

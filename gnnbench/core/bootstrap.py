@@ -50,4 +50,5 @@ def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends; ``parent`` is the parent's pid."""
     ctypes.CDLL(None, use_errno=True).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # the parent ended before the call above
+        os.write(2, f"process {parent}, which started this one, has ended\n".encode())
         os._exit(1)

@@ -49,7 +49,7 @@ SPELLED: Mapping[str, str] = {
     "learning_rate": "learning_rate", "seed": "seed", "threads": "threads",
     "max_batches": "max_batches", "recipe": "recipe", "composed": "composed",
     "replica": "replica", "env": "env", "evaluate": "evaluate", "gpus": "gpus",
-    "jitter": "jitter",
+    "jitter": "jitter", "dropout": "dropout",
 }  # fmt: skip
 # Names and values whose spelling differs from the hashed one: ``KIND`` of a stage, ``KIND=NAME``,
 # ``KIND.FIELD`` and ``KIND.FIELD=VALUE`` (a stage inside a stage counts as its kind), and
@@ -80,6 +80,7 @@ class CellValues(TypedDict):
     evaluate: str
     gpus: int
     jitter: int
+    dropout: float
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Cell:
     ``gpus``         GPUs of a process; ranks of a schedule are separate processes
     ``evaluate``     neighbours for the evaluation after each epoch: ``sampled`` (by the fanouts) or
                      ``all``; ``""`` skips it
+    ``dropout``      share of the hidden values that a training step sets to 0
     ``jitter``       seed of a float32 rounding error added to the initial weights; 0 adds none
     """
 
@@ -124,6 +126,7 @@ class Cell:
     evaluate: str = field(default="", metadata=ADDED)
     gpus: int = field(default=1, metadata=ADDED)
     jitter: int = field(default=0, metadata=ADDED)
+    dropout: float = field(default=0.0, metadata=ADDED)
 
     @cached_property  # computed once, because each sample reads it
     def id(self) -> str:

@@ -22,6 +22,9 @@ WHERE = {
     "naive": "requests of a warp: 128 bytes at a time from the start of the row",
     "aligned": "requests of a warp, shifted to whole cache lines (PyTorch-Direct)",
     "lines": "requests: each cache line that a row touches, once",
+    "sampler": "the process that samples (schedule=producer-consumer)",
+    "producer": "the process that gathers feature rows (schedule=producer-consumer)",
+    "consumer": "the process that trains (schedule=producer-consumer)",
     "samplers": "ranks that sample for others (schedule=factored)",
     "trainers": "ranks that gather features and train (schedule=factored)",
     "held": "host memory that the run shares with all trials of a GPU; otherwise device memory",
@@ -94,6 +97,14 @@ FEATURE_BYTES = declare("feature_bytes", "B", "bytes of feature rows read, by lo
 TOPOLOGY_BYTES = declare("topology_bytes", "B", "bytes of graph topology read, by location")
 CALLS = declare("calls", "", "calls that read or moved data, by location")
 DEVICE_TIME = declare("device_time_s", "s", "sampling time of an epoch between CUDA events")
+# Parts of a Sampler's phase in an epoch (GNNLab, Table 5: G, M and C); ``where`` is the rank.
+SAMPLE_PARTS = {
+    part: declare(f"sample_{part}_s", "s", f"time of a sampling rank to {does}, part of sample")
+    for part, does in (
+        ("draw", "draw batches"), ("mark", "mark the nodes that trainers cache"),
+        ("copy", "copy batches into the queue"),
+    )
+}  # fmt: skip
 # A cache before the first epoch.
 HOTNESS_TIME = declare(
     "hotness_time_s", "s", "time to compute the scores that a cache policy ranks by"
@@ -152,6 +163,13 @@ MATCH_RUN = declare(
 )
 # Shared buffers between producer and consumer processes.
 HANDED_BYTES = declare("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
+COPIED_BYTES = declare(
+    "copied_bytes", "B", "bytes of rows that were gathered elsewhere, then copied to shared buffers"
+)
+SYNCHRONISATIONS = declare(
+    "synchronisations", "",
+    "messages about a batch that a process took in from others in an epoch, by process",
+)  # fmt: skip
 BUFFER_BYTES = declare("buffer_bytes", "B", "size of the shared buffers")
 BUFFERS_GROWN = declare(
     "buffers_grown", "", "number of times a shared buffer was created or enlarged"
@@ -203,6 +221,12 @@ RANK_HELD = declare(
 # Ranks that sample or train (``schedule=factored``); ``where`` is the rank.
 RANK_DRAWN = declare("rank_drawn", "", "batches that a rank sampled for other ranks")
 RANK_TRAINED = declare("rank_trained", "", "batches that a rank trained on")
+RANK_CACHED = declare("rank_cached_rows", "", "capacity of a rank's feature cache in rows")
+STALE_UPDATES = declare(
+    "stale_updates", "",
+    "updates of other ranks between two of a rank (asynchronous updates), sum of an epoch",
+)  # fmt: skip
+STALE_MOST = declare("stale_most", "", "the same, maximum of an epoch")
 RANK_WAIT = declare(
     "rank_wait_s", "s", "host time of a rank spent waiting for the queue; part of no phase"
 )

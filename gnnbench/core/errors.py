@@ -103,6 +103,12 @@ class HostMemoryError(GnnbenchError, MemoryError):
     exit_code = EXIT_CELLS_FAILED
 
 
+class ReplacedError(GnnbenchError):
+    """A plug-in has replaced code of gnnbench; the cell's status is ``incorrect``."""
+
+    exit_code = EXIT_INCORRECT
+
+
 class UnsupportedError(UsageError):
     """A system does not support a setting; in a run this becomes a row."""
 

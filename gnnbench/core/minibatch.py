@@ -140,6 +140,8 @@ class Block(Generic[T]):
     weights: T | None = None
     # Made by gnnbench.kernels.transpose on first use; not copied.
     transposed: Transposed | None = field(default=None, init=False, repr=False, compare=False)
+    # Likewise made by gnnbench.kernels.symmetric: float32 ``[num_edges]``.
+    symmetric: Tensor | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def num_src(self: Block) -> int:

@@ -64,6 +64,7 @@ class Spec:
     summary: ClassVar[str] = ""
     implementation: ClassVar[int] = 1
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")  # of the cells that it can serve
+    _known_options: ClassVar[dict[str, Option]]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -105,14 +106,18 @@ class Spec:
     @classmethod
     def options(cls) -> dict[str, Option]:
         """The spec's fields by name."""
-        return {
-            f.name: Option(
-                f.name, f.default, f.metadata.get(HELP, ""), f.metadata.get(CHOICES),
-                f.metadata.get(STAGES), f.metadata.get(WORDS, ""),
-            )
-            for f in fields(cls)
-            if f.init and f.default is not dataclasses.MISSING
-        }  # fmt: skip
+        known: dict[str, Option] | None = cls.__dict__.get("_known_options")
+        if known is None:  # made once for a class: plans ask hundreds of thousands of times
+            known = {
+                f.name: Option(
+                    f.name, f.default, f.metadata.get(HELP, ""), f.metadata.get(CHOICES),
+                    f.metadata.get(STAGES), f.metadata.get(WORDS, ""),
+                )
+                for f in fields(cls)
+                if f.init and f.default is not dataclasses.MISSING
+            }  # fmt: skip
+            cls._known_options = known
+        return dict(known)
 
     def settings(self) -> dict[str, Option]:
         """Options that ``changed`` may set: fields, and ``FIELD.NAME`` of nested stages."""

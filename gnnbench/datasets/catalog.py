@@ -84,7 +84,7 @@ def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
 
     Then what else lies in the store: twins of a scale, graphs made symmetric, of another seed ...
     """
-    names = [*manifests()]
+    names = [name for name, manifest in manifests().items() if not manifest.variant_of]
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
     names += [RMAT, ROWS]
     names += sorted({**npz_files(), **imported_graphs(root)})

@@ -118,6 +118,7 @@ class Manifest(_Strict):
     """A dataset: counts of the real graph, sources, the papers' figures, the twin's recipe.
 
     ``num_edges`` counts directed edges as stored. ``assumed`` names unpublished fields.
+    ``variant_of`` names the dataset with the same graph and other features.
     """
 
     schema_version: Literal[1]
@@ -125,6 +126,7 @@ class Manifest(_Strict):
     description: str
     licence: str
     homepage: str = ""
+    variant_of: str = ""
     num_nodes: int = Field(gt=0)
     num_edges: int = Field(gt=0)
     feature_dim: int = Field(gt=0)

@@ -186,6 +186,11 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
             raise UsageError(
                 f"a real dataset cannot be scaled: use '{canonical}~twin@{match['scale']}'"
             )
+        if variant_of := manifests()[canonical].variant_of:
+            raise UsageError(
+                f"'{canonical}' is a generated graph alone: use '{canonical}~twin', or"
+                f" '{variant_of}', the real dataset that it varies"
+            )
         return DatasetRef(f"{canonical}{'+sym' * sym}", "real", canonical, sym=sym)
     if manifests()[canonical].twin is None:
         raise UsageError(f"'{canonical}' has no twin; its manifest has no [twin] recipe")

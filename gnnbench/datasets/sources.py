@@ -31,6 +31,8 @@ def source_path(ref: DatasetRef, root: Path) -> Path | None:
 
 def how_to_get(manifest: Manifest, root: Path) -> str:
     """All ways to get a real dataset; commands come before manual steps."""
+    if manifest.variant_of:
+        return f"it is generated: use '{manifest.name}~twin'"
     ours = [f"gnnbench data get {manifest.name}"] if manifest.name in downloads() else []
     ways = [s.get.replace("{raw}", str(root / "raw")) for s in manifest.source]
     return "; or ".join(ours + sorted(ways, key=lambda way: way.startswith(("put ", "get "))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +53,12 @@ class QueueSlots:
             self._versions[slot] += 1
         return SlotMemory(slot, str(memory.address), self._versions[slot])
 
+    def memory(self, slot: int) -> Tensor:
+        """Return the memory of an allocated slot, uint8."""
+        memory = self._memory[slot]
+        assert memory is not None
+        return memory.whole
+
     def close(self) -> None:
         """Free all slots; a process that has one open keeps it."""
         for memory in self._memory:
@@ -80,10 +87,17 @@ class SlotAccess:
             torch.cuda.current_stream(self._device).synchronize()
         self.written += layout.size
 
-    def take(self, slices: MiniBatch[TensorSlice], size: int, source: SlotMemory) -> MiniBatch:
+    def take(
+        self,
+        slices: MiniBatch[TensorSlice],
+        size: int,
+        source: SlotMemory,
+        on_host: Collection[str] = (),
+    ) -> MiniBatch:
         """Copy a batch, whose tensors are ``slices`` of a slot, to the device in one transfer.
 
-        The slot may be overwritten on return.
+        Of ``batch.extra`` the fields ``on_host`` stay in host memory. The slot may be overwritten
+        on return.
         """
         memory = self._map(source)[:size]
         if self._device.type == "cuda":
@@ -94,8 +108,15 @@ class SlotAccess:
         else:
             on_device = memory.clone()
         batch = slices.mapped(lambda tensor_slice: tensor_slice.of(on_device))
+        for name in on_host:
+            if name in slices.extra:
+                batch.extra[name] = slices.extra[name].of(memory).clone()
         copy_ids(batch)  # the audit keeps the ids, but not the edges
         return batch
+
+    def open(self, slot: SlotMemory) -> Tensor:
+        """Return a slot's memory, uint8; on a GPU it is locked. Raises ``HostMemoryError``."""
+        return self._map(slot)
 
     def close(self) -> None:
         """Unmap all slots."""

@@ -9,6 +9,15 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
 from gnnbench.core.stage import option
 from gnnbench.distributed.partition.split import HYBRID, NONE, SPLITS, VANILLA, Split
+from gnnbench.distributed.producer_spec import (
+    ONE,
+    THREE,
+    TWO,
+    ProducerSpec,
+    check_device,
+    check_sampler,
+    limits,
+)
 from gnnbench.pipelines.schedule import DDP, FLAT, WAYS, Schedule, ScheduleSpec
 from gnnbench.pipelines.schedule_plan import SchedulePlan
 from gnnbench.pipelines.training_step import EAGER
@@ -29,17 +38,22 @@ DATA_PARALLEL_STORES = (*PER_RANK_STORES, "match", "window", "sharded", "dgl", "
 ORDERS = ("as-drawn",)
 AGREED = (*ORDERS, "greedy")  # all ranks use rank 0's
 PARTITION_STORES = ("host", "gpu")  # in which a rank stores its own rows
-DEFAULT, METIS = "default", "metis"
+DEFAULT, METIS, METIS_BALANCED = "default", "metis", "metis-balanced"
 SPLIT, WHOLE = "split", "whole"
 
 
-def check_cache(schedule: str, features: StoreSpec) -> None:
+def check_policy(schedule: str, features: StoreSpec) -> None:
     """Raise ``UnsupportedError`` unless each rank fills its cache once, for itself."""
     if features.foresees:
         raise UnsupportedError(
             f"schedule '{schedule}' does not tell ranks an epoch before it is timed; take a"
             " features.policy that is no oracle"
         )
+
+
+def check_cache(schedule: str, features: StoreSpec) -> None:
+    """Raise ``UnsupportedError`` unless each rank fills a cache of equal size, once."""
+    check_policy(schedule, features)
     if features.derived:
         raise UnsupportedError(
             f"schedule '{schedule}' does not derive a cache's ratio from memory; give"
@@ -89,6 +103,7 @@ class DataParallelPlan(SchedulePlan):
             )
         if features is not None:
             check_cache(self._spec.name, features)
+            self._check_producers(sampler, features, order, device)
         orders = AGREED if self._spec.partition == NONE else ORDERS
         if order.name not in orders:
             raise UnsupportedError(
@@ -105,6 +120,21 @@ class DataParallelPlan(SchedulePlan):
                 "schedule.batches=whole has each rank reorder its own batches, and"
                 " schedule.gradients=ddp needs the seeds of all ranks' next batches; take"
                 f" gradients=flat, or order={' or '.join(ORDERS)} instead of '{order.name}'"
+            )
+
+    def _check_producers(
+        self, sampler: SamplerSpec, features: StoreSpec, order: OrderSpec, device: str
+    ) -> None:
+        """Raise ``UnsupportedError`` if a rank's producer could not run the rank's batches."""
+        spec = self._spec
+        if spec.processes == ONE:
+            return
+        check_sampler(spec, sampler, device)
+        if features.name not in PER_RANK_STORES or order.name not in ORDERS:
+            raise UnsupportedError(
+                f"schedule.processes={spec.processes} has a producer run a rank's batches one by"
+                f" one; take features={' or '.join(PER_RANK_STORES)} and order=as-drawn, or"
+                " processes=1"
             )
 
     def _check_own_random_numbers(self, sampler: SamplerSpec) -> None:
@@ -139,6 +169,12 @@ class DataParallelPlan(SchedulePlan):
                 f"{setting} samples on other ranks hop by hop, and sampler '{sampler.name}' needs"
                 " all of the topology; take sampler=hop-by-hop, or partition=hybrid"
             )
+        for name in ("row_worker", "id_map", "edges"):
+            if getattr(sampler, name) != type(sampler).__dataclass_fields__[name].default:
+                raise UnsupportedError(
+                    f"{setting} samples with kernels of its own; leave sampler.{name} as it is, or"
+                    " take partition=hybrid"
+                )
         if sampler.pick == "random_walk":
             raise UnsupportedError(
                 f"{setting} would ask other ranks in each step of a random walk; take another pick,"
@@ -171,7 +207,7 @@ class DataParallelPlan(SchedulePlan):
         if self._spec.batches == WHOLE:
             from gnnbench.distributed.whole_batches import WholeBatchSchedule
 
-            return WholeBatchSchedule(rank, ranks, self._spec.gradients)
+            return WholeBatchSchedule(rank, ranks, self._spec.gradients, self._spec.producer)
         from gnnbench.distributed.rank_schedule import RankSchedule
 
         return RankSchedule(rank, ranks, self._spec.gradients)
@@ -206,8 +242,9 @@ class DataParallel(ScheduleSpec):
     )
     method: str = option(
         DEFAULT,
-        "of partitioning, into as many parts as ranks: metis (default), random, contiguous",
-        (DEFAULT, METIS, "random", "contiguous"),
+        "of partitioning, into as many parts as ranks: metis (default), metis-balanced (edges are"
+        " balanced, too, as in FastSample), random, contiguous",
+        (DEFAULT, METIS, METIS_BALANCED, "random", "contiguous"),
         added=True,
     )
 
@@ -227,9 +264,35 @@ class DataParallel(ScheduleSpec):
         added=True,
     )
 
+    processes: int = option(
+        ONE,
+        "processes of a rank, with batches=whole; 1: it runs its phases one after the other; 2: one"
+        " samples and gathers while it trains; 3: one samples (on the CPU), one gathers"
+        " (PyTorch-Direct, section 3.4)",
+        (ONE, TWO, THREE),
+        added=True,
+    )
+    share: int = option(
+        100,
+        "percent of a GPU's processors that MPS leaves a rank's producer; 100: no MPS",
+        range(1, 101),
+        added=True,
+    )
+    trainer_share: int = option(
+        100,
+        "percent of a GPU's processors that MPS leaves the rank itself; 100: no limit",
+        range(1, 101),
+        added=True,
+    )
+
+    @property
+    def producer(self) -> ProducerSpec | None:
+        """The options of a rank's producer, None if it has none."""
+        return None if self.processes == ONE else self
+
     def missing(self, device: str) -> Missing | None:
         """Return METIS if it is to partition and missing."""
-        if self.partition == NONE or self.method not in (DEFAULT, METIS):
+        if self.partition == NONE or self.method not in (DEFAULT, METIS, METIS_BALANCED):
             return None
         from gnnbench.distributed.partition.metis import metis_missing
 
@@ -238,6 +301,17 @@ class DataParallel(ScheduleSpec):
     def resolved(self, device: str) -> Self:
         """Return the spec with all defaults. Raises ``UnsupportedError``."""
         made = super().resolved(device)
+        check_device(made, device)
+        if made.processes != ONE and made.batches != WHOLE:
+            raise UnsupportedError(
+                f"schedule.processes={made.processes} needs batches that are a rank's own; give"
+                " schedule.batches=whole, or processes=1"
+            )
+        if made.processes == ONE and limits(made):
+            raise UnsupportedError(
+                "schedule.share and schedule.trainer_share are those of a producer and a trainer;"
+                " give schedule.processes=2 or 3, or leave both at 100"
+            )
         if made.batches == WHOLE and made.partition != NONE:
             raise UnsupportedError(
                 f"schedule.partition={made.partition} gives a rank the seeds of its part, and"
@@ -264,7 +338,7 @@ class DataParallel(ScheduleSpec):
                 WholeBatchSchedule,
             )
 
-            own = WholeBatchSchedule(0, self.ranks, self.gradients)
+            own = WholeBatchSchedule(0, self.ranks, self.gradients, self.producer)
             return Launcher(job, own, WholeBatchCoordination(job, self.ranks))
         split = None
         if self.partition != NONE:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -22,37 +23,38 @@ from gnnbench.core.counters import (
 )
 from gnnbench.core.job import Job
 from gnnbench.distributed.allocation import Allocation, allocate
-from gnnbench.distributed.bounded_queue import QueueSlots
+from gnnbench.distributed.async_tasks import AsyncTaskQueue
+from gnnbench.distributed.bounded_queue import QueueSlots, SlotMemory
 from gnnbench.distributed.executor import CHANNEL, Executor, JoinWithRole
 from gnnbench.distributed.factored_results import TrainedEpoch
 from gnnbench.distributed.merge import MergedEpoch
 from gnnbench.distributed.rank_messages import PhaseTimes, expect
 from gnnbench.distributed.rank_monitor import RankLoss
+from gnnbench.distributed.rank_trainer import rank_trainer
 from gnnbench.distributed.scheduler import Scheduler, SchedulerChannel, channel_pair
+from gnnbench.distributed.shared_weights import begin_epoch, shared_size
 from gnnbench.distributed.step_coordination import StepCoordination
 from gnnbench.distributed.tasks import TaskQueue, TrainingPace
 from gnnbench.measure.timeline import Span
 from gnnbench.pipelines.schedule import Stages
 from gnnbench.pipelines.utilization import count_busy, count_imbalance
 
+if TYPE_CHECKING:
+    from gnnbench.distributed.factored import Factored
+
 
 class Dispatcher(StepCoordination):
     """Divides the ranks into samplers and trainers, and distributes the batches of each epoch.
 
-    ``own`` is rank 0's executor, a trainer. There are as many ranks as ``requested`` samplers and
-    trainers; with ``auto`` they are divided by a measurement. ``queue``, ``depth``, ``standby`` and
-    ``profit`` are fields of the spec.
+    ``own`` is rank 0's executor, a trainer. There are as many ranks as the spec has samplers and
+    trainers; with an automatic allocation they are divided by a measurement.
     """
 
-    def __init__(
-        self, job: Job, own: Executor, requested: Allocation, auto: bool, queue: int, depth: int,
-        standby: bool, profit: str,
-    ) -> None:  # fmt: skip
-        self._job, self._own, self._requested, self._auto = job, own, requested, auto
-        self._depth, self._standby, self._profit = depth, standby, profit
+    def __init__(self, job: Job, own: Executor, spec: Factored) -> None:
+        self._job, self._own, self._spec = job, own, spec
         self._pace = TrainingPace()
         self._channels: dict[int, Connection[object, object]] = {}
-        self._slots = QueueSlots(queue)
+        self._slots, self._weights = QueueSlots(spec.queue), QueueSlots(1)
         self._abort: Callable[[], None] = lambda: None
         self.scheduler = Scheduler(self._channels, self._slots, lambda: self._abort())
         self._phase_times: PhaseTimes | None = None
@@ -71,15 +73,18 @@ class Dispatcher(StepCoordination):
 
     def join_message(self, measure: Callable[[int], PhaseTimes]) -> JoinWithRole:
         """Return the number of trainers, by a measurement if the allocation is automatic."""
-        allocation = self._measured_allocation(measure) if self._auto else self._requested
-        return JoinWithRole(allocation.trainers, self._depth, self._standby)
+        spec = self._spec
+        allocation = Allocation(spec.samplers, spec.trainers)
+        if spec.is_measured:
+            allocation = self._measured_allocation(measure)
+        return JoinWithRole(allocation.trainers, spec.depth, spec.standby, spec.marks)
 
     def _measured_allocation(self, measure: Callable[[int], PhaseTimes]) -> Allocation:
         """Measure an epoch of the last rank, which has all stages. Rank 0 trains in any case."""
         ranks = self._own.ranks
         times = self._phase_times = measure(ranks - 1)
         fetch_s, compute_s = times.memory_io_s, times.compute_s
-        train_s = max(fetch_s, compute_s) if self._depth else fetch_s + compute_s
+        train_s = max(fetch_s, compute_s) if self._spec.depth else fetch_s + compute_s
         allocation = allocate(ranks, times.sample_s, train_s)
         return allocation if allocation.trainers else Allocation(ranks - 1, 1)
 
@@ -95,11 +100,11 @@ class Dispatcher(StepCoordination):
     ) -> Iterator[None]:
         roles = self._own.roles
         trainers, ranks = roles.trainers, self._own.ranks
-        tasks = TaskQueue(
-            len(batches), len(self._slots), range(trainers, ranks), range(trainers),
-            roles.standby, self._pace, self._profit,
-        )  # fmt: skip
-        self.scheduler.begin(tasks)
+        weights = self._shared_weights(stages)
+        tasks = self._task_queue(
+            len(batches), range(trainers, ranks), range(trainers), weights is not None
+        )
+        self.scheduler.begin(tasks, weights)
         with self.recorded(batches, stages, records_edges):
             try:
                 yield
@@ -117,8 +122,34 @@ class Dispatcher(StepCoordination):
         for phase, measure in MEASURED_PHASE.items() if self._phase_times else ():
             counts.add("schedule", measure, getattr(self._phase_times, f"{phase}_s"))
 
+    def _task_queue(
+        self, batches: int, samplers: range, trainers: range, is_async: bool
+    ) -> TaskQueue:
+        spec, slots = self._spec, len(self._slots)
+        if is_async:
+            return AsyncTaskQueue(
+                batches, slots, samplers, trainers, spec.staleness, spec.standby, self._pace,
+                spec.profit,
+            )  # fmt: skip
+        return TaskQueue(batches, slots, samplers, trainers, spec.standby, self._pace, spec.profit)
+
+    def _shared_weights(self, stages: Stages) -> SlotMemory | None:
+        """Write the weights that ranks share in the next epoch; None: they share none."""
+        trainer = rank_trainer(stages)
+        if not self._spec.staleness or trainer is None:
+            return None
+        parameters = list(trainer.model.parameters())
+        address = self._weights.allocate(0, shared_size(parameters))
+        begin_epoch(self._weights.memory(0), parameters)
+        return address
+
     def merge(self, epoch: int, results: Sequence[object]) -> MergedEpoch:
-        """Merge the results of all ranks, and verify the steps of a verification epoch."""
+        """Merge the results of all ranks, and verify the steps of a verification epoch.
+
+        Asynchronous updates depend on the ranks' pace, so that no process can take them again.
+        """
+        if self._spec.staleness:
+            self.verification = None
         return self.merge_whole(epoch, expect(TrainedEpoch, results), self._job.counts)
 
     def count(self, counts: Counts, spans_by_rank: list[list[Span]]) -> None:
@@ -140,3 +171,4 @@ class Dispatcher(StepCoordination):
             connection.close()
         with suppress(OSError):
             self._slots.close()
+            self._weights.close()

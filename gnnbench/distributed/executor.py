@@ -5,16 +5,25 @@ GNNLab, sections 5.2 and 5.3. A Sampler without further batches continues as a s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 
+import torch
 from torch import Tensor
 
 from gnnbench.core.cell import Until
-from gnnbench.core.counters import HANDED_BYTES, RANK_DRAWN, RANK_TRAINED, Counts
-from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.counters import (
+    HANDED_BYTES,
+    RANK_CACHED,
+    RANK_DRAWN,
+    RANK_TRAINED,
+    SAMPLE_PARTS,
+    Counts,
+)
+from gnnbench.core.errors import GnnbenchError, UnsupportedError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import MiniBatch, Sizes
 from gnnbench.core.rendezvous import Peers
@@ -33,6 +42,11 @@ from gnnbench.distributed.scheduler_messages import (
     RequestSlot,
 )
 from gnnbench.distributed.trainer_epoch import TrainerEpoch, timed_request
+from gnnbench.features.cache import StaticCache
+from gnnbench.features.marks import mark
+from gnnbench.features.spec import StoreSpec
+from gnnbench.kernels.lookup import IdLookup
+from gnnbench.measure.named_timers import Spent
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.batch_buffer import BufferLayout
 from gnnbench.pipelines.schedule import FLAT, Stages
@@ -45,12 +59,13 @@ CHANNEL = "line"  # name of a rank's socket to the scheduler
 class JoinWithRole(JoinGroup):
     """``JoinGroup`` with the number of ranks that train: the first ones; the others sample.
 
-    ``depth`` and ``standby`` are those of the spec.
+    ``depth``, ``standby`` and ``marks`` are those of the spec.
     """
 
     trainers: int = 1
     depth: int = 1
     standby: bool = False
+    marks: bool = False
 
 
 class ExecutorAudit(RankScheduleAudit):
@@ -81,11 +96,24 @@ class Executor(RankSchedule):
     roles: JoinWithRole
     slots: SlotAccess
 
-    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+    def __init__(
+        self,
+        rank: int,
+        ranks: int,
+        gradients: str = FLAT,
+        sampler_store: Callable[[StoreSpec], StoreSpec] = lambda spec: spec,
+    ) -> None:
         super().__init__(rank, ranks, gradients)
-        self.rank_audit = ExecutorAudit(self)
+        self.rank_audit, self._sampler_store = ExecutorAudit(self), sampler_store
+        self._marker: IdLookup | None = None  # a Sampler's, of the nodes that Trainers cache
+        self._sample_times = Spent()
         self.trained: list[tuple[int, Sizes, Tensor | None]] = []
         self.last_step = self.steps = -1
+
+    def start(self, stages: Stages) -> None:
+        """Take the stages, whose cache the ranks agree on when they join."""
+        super().start(stages)
+        self._stages = stages
 
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Open the channel to the scheduler."""
@@ -100,11 +128,45 @@ class Executor(RankSchedule):
         self._counts: Counts = job.counts
         self.group = TrainerTeam(self.rank, self.ranks, job.device, job.counts, peers.pulse, teams)
         self.group.join(peers.store)
-        self.slots = SlotAccess(job.device)
+        self.slots, self.weights_access = SlotAccess(job.device), SlotAccess(job.device)
+        job.counts.settled_by(partial(self._settle, job.counts))
+        if message.marks:
+            self._agree_on_cache(self.group, job)
+
+    def _agree_on_cache(self, group: TrainerTeam, job: Job) -> None:
+        """Have Samplers learn which nodes all Trainers cache.
+
+        Ratios that are derived from free memory may differ: the first nodes of all count, as many
+        as the smallest cache of a Trainer has. Raises ``GnnbenchError`` if Trainers cache others.
+        """
+        store, own = self._stages.store, torch.empty(0, dtype=torch.int64, device=job.device)
+        if not is_sampler(self):
+            assert isinstance(store, StaticCache)
+            own, store.takes_marks = store.cached_ids, True
+        rows = group.least(job.graph.num_nodes if is_sampler(self) else own.numel())
+        ids = own[:rows].clone() if self.rank == 0 else own.new_empty(rows)
+        group.broadcast(ids)
+        if is_sampler(self):
+            self._marker = IdLookup(job.graph.num_nodes, job.device)
+            self._marker.remember(ids)
+        elif not torch.equal(ids, own[:rows]):
+            raise GnnbenchError(
+                f"rank {self.rank} caches other nodes than rank 0, so that samplers cannot mark"
+                " them; give schedule.marks=false, or a features.policy that ranks alike each time"
+            )
+
+    def _settle(self, counts: Counts) -> None:
+        """Count a Sampler's times, which are read from the device only now."""
+        for part, seconds in self._sample_times.take().items():
+            counts.add("schedule", SAMPLE_PARTS[part], seconds, str(self.rank))
 
     def sampler_spec(self, recipe_spec: SamplerSpec, built_spec: SamplerSpec) -> SamplerSpec:
         """Return the recipe's spec for a Sampler: it needs the topology in its memory."""
         return recipe_spec if is_sampler(self) else built_spec
+
+    def store_spec(self, recipe_spec: StoreSpec, built_spec: StoreSpec) -> StoreSpec:
+        """Return a Sampler's store, which may be smaller than a Trainer's."""
+        return self._sampler_store(recipe_spec) if is_sampler(self) else built_spec
 
     def epoch(
         self,
@@ -138,6 +200,8 @@ class Executor(RankSchedule):
         self._counts.add("schedule", HANDED_BYTES, self.slots.written)
         self.slots.written = 0
         self._counts.add("schedule", RANK_TRAINED, len(self.trained), str(self.rank))
+        cached = stages.store.cached()[0].shape[0] if isinstance(stages.store, StaticCache) else 0
+        self._counts.add("schedule", RANK_CACHED, cached, str(self.rank))
 
     def _sample_batches(
         self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline
@@ -148,19 +212,25 @@ class Executor(RankSchedule):
         """
         assert self.group is not None
         lane, sampled = f"rank {self.rank}", 0
+        part = partial(self._sample_times.of, device=stages.sampler.job.device)
         while (number := self._next_batch()) is not None:
             with timeline.span("sample", number, lane):
-                batch = stages.sampler.sample(batches[number], epoch, number)
+                with part("draw"):
+                    batch = stages.sampler.sample(batches[number], epoch, number)
                 if not isinstance(batch, MiniBatch):
                     raise UnsupportedError(
                         "schedule=factored hands over batches of gnnbench's own blocks, not a"
                         f" {type(batch).__name__}; take another sampler, or schedule=serial"
                     )
+                if self._marker is not None:
+                    with part("mark"):
+                        mark(batch, self._marker)
                 layout = BufferLayout()
-                slices = batch.mapped(layout.place)
+                with part("copy"):
+                    slices = batch.mapped(layout.place)
             memory = timed_request(self, self.group, RequestSlot(number, layout.size))
             assert isinstance(memory, SlotMemory)
-            with timeline.span("sample", number, lane):
+            with timeline.span("sample", number, lane), part("copy"):
                 self.slots.write(layout, memory)
             self.channel.notify(BatchWritten(number, slices, layout.size))
             sampled += 1
@@ -184,6 +254,7 @@ class Executor(RankSchedule):
         super().close()
         if hasattr(self, "slots"):
             self.slots.close()
+            self.weights_access.close()
 
 
 def is_sampler(executor: Executor) -> bool:

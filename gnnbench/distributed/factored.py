@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.option import Interval
 from gnnbench.core.stage import option
 from gnnbench.distributed.allocation import ALL_BATCHES, PUBLISHED
-from gnnbench.distributed.data_parallel import ORDERS, PER_RANK_STORES, check_cache
+from gnnbench.distributed.data_parallel import ORDERS, PER_RANK_STORES, check_policy
+from gnnbench.features.policies.policy import SIEVE, Policy
+from gnnbench.features.spec import Cache, Host
+from gnnbench.pipelines.prefetch import Prefetch
 from gnnbench.pipelines.schedule import Schedule, ScheduleSpec
 from gnnbench.pipelines.schedule_plan import SchedulePlan
-from gnnbench.pipelines.serial import SerialSchedule
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.pipelines.training_step import EAGER
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from gnnbench.sampling.stage import SamplerSpec
 
 GIVEN, AUTO = "given", "auto"
+FEATURES = "features"  # standby trainers have the ratio of the feature stage
 
 
 class FactoredPlan(SchedulePlan):
@@ -40,9 +45,15 @@ class FactoredPlan(SchedulePlan):
 
     @property
     def batches_per_update(self) -> int:
-        """One batch of each trainer; 0 if the number of trainers varies."""
-        fixed = self._spec.allocation == GIVEN and not self._spec.standby
-        return self._spec.trainers if fixed else 0
+        """One batch of each trainer; 0 if the number of trainers varies, or updates are
+        asynchronous."""
+        spec = self._spec
+        fixed = spec.allocation == GIVEN and not (spec.standby or spec.staleness)
+        return spec.trainers if fixed else 0
+
+    def alone(self) -> ScheduleSpec:
+        """Return a schedule that loads and trains as a Trainer does."""
+        return Prefetch(depth=self._spec.depth) if self._spec.depth else Serial()
 
     def check(
         self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
@@ -67,7 +78,29 @@ class FactoredPlan(SchedulePlan):
                 f"schedule '{self._spec.name}' does not run features '{features.name}': which batch"
                 f" a trainer has next is not known; take one of: {', '.join(PER_RANK_STORES)}"
             )
-        check_cache(self._spec.name, features)
+        check_policy(self._spec.name, features)
+        self._check_roles(features)
+
+    def _check_roles(self, features: StoreSpec) -> None:
+        """Raise ``UnsupportedError`` for options of a cache that the feature store is none of."""
+        is_cache = isinstance(features, Cache)
+        if self._spec.standby_ratio != FEATURES and not is_cache:
+            raise UnsupportedError(
+                f"schedule.standby_ratio is the ratio of a cache, and features '{features.name}'"
+                " has none; take features=cache, or leave it out"
+            )
+        if not self._spec.marks:
+            return
+        if not (isinstance(features, Cache) and isinstance(features.table, Host)):
+            raise UnsupportedError(
+                "schedule.marks=true needs features=cache with features.table=host: a GPU that"
+                " reads missing rows itself looks them up in the same kernel"
+            )
+        if Policy.named(features.policy).name == SIEVE:
+            raise UnsupportedError(
+                "schedule.marks=true needs a cache that stays the same; take another"
+                f" features.policy than {SIEVE}"
+            )
 
     def check_step(self, aggregate: AggregateSpec) -> None:
         """Raise ``UnsupportedError`` for padded steps, which do not average gradients."""
@@ -79,23 +112,36 @@ class FactoredPlan(SchedulePlan):
     def rank_stages(
         self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
     ) -> tuple[SamplerSpec, StoreSpec | None]:
-        """Return stages without topology in GPU memory for a Trainer, as in GNNLab.
+        """Return stages that occupy the GPU memory which the rank's role needs, as in GNNLab.
 
-        Cache policy, gate and audit of a Trainer sample from host memory. With ``auto`` the roles
-        are not known yet: the last rank, which measures, samples in any case, and others load the
-        topology when they receive that role. In an epoch that only samples no rank trains.
+        A Trainer has no topology there, and a Sampler no features. Cache policy, gate and audit of
+        a Trainer sample from host memory, and those of a Sampler load from there. With ``auto`` the
+        roles are not known yet: the last rank, which measures, has both, and each rank gets what
+        its role needs when it receives it. In an epoch that only samples no rank trains.
         """
-        samplers = self._spec.samplers if self._spec.allocation == GIVEN else 1
-        trains = (
-            features is not None and rank < self._spec.samplers + self._spec.trainers - samplers
-        )
-        return sampler.lean() if trains else sampler, features
+        spec = self._spec
+        if features is None:
+            return sampler, features
+        if spec.allocation == AUTO:
+            is_last = rank == spec.samplers + spec.trainers - 1
+            return sampler if is_last else sampler.lean(), features
+        if rank < spec.trainers:
+            return sampler.lean(), features
+        return sampler, self.sampler_store(features)
+
+    def sampler_store(self, features: StoreSpec) -> StoreSpec:
+        """Return the feature store of a Sampler: that of its standby Trainer if it has one."""
+        if not self._spec.standby:
+            return features.lean()
+        if self._spec.standby_ratio == FEATURES or not isinstance(features, Cache):
+            return features
+        return replace(features, ratio=self._spec.standby_ratio)
 
     def rank_schedule(self, rank: int, ranks: int) -> RankSchedule:
         """Return a rank that receives its role when it joins."""
         from gnnbench.distributed.executor import Executor
 
-        return Executor(rank, ranks)
+        return Executor(rank, ranks, sampler_store=self.sampler_store)
 
 
 @dataclass(frozen=True)
@@ -136,12 +182,44 @@ class Factored(ScheduleSpec):
         (PUBLISHED, ALL_BATCHES),
         added=True,
     )
+    standby_ratio: float | str = option(
+        FEATURES,
+        "features.ratio of a standby trainer's cache, next to the topology of its sampler;"
+        f" {FEATURES}: that of the trainers (auto: each has what fits)",
+        Interval(0, 1, (FEATURES,)),
+        added=True,
+    )
+    marks: bool = option(
+        False,
+        "samplers mark the nodes that the trainers cache, so that trainers look none up (GNNLab);"
+        " for features=cache with table=host",
+        (True, False),
+        added=True,
+    )
+    staleness: int = option(
+        0,
+        "0: updates are synchronous, each of a batch of every trainer; above: asynchronous, each of"
+        " one batch, and a trainer gets its batch c when all others have finished their batch"
+        " c - staleness (bounded staleness)",
+        range(1025),
+        added=True,
+    )
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether roles are divided by a measurement."""
+        return self.allocation == AUTO
 
     def resolved(self, device: str) -> Self:
         """Return a copy with every default resolved.
 
-        Raises ``UnsupportedError`` for a profit where no sampler stands by.
+        Raises ``UnsupportedError`` for a profit or a ratio where no sampler stands by.
         """
+        if self.standby_ratio != FEATURES and not self.standby:
+            raise UnsupportedError(
+                f"schedule 'factored': standby_ratio={self.standby_ratio} is that of samplers that"
+                " stand by; give standby=true"
+            )
         if self.profit != ALL_BATCHES and not self.standby:
             raise UnsupportedError(
                 f"schedule 'factored': profit={self.profit} decides when samplers that stand by"
@@ -151,18 +229,14 @@ class Factored(ScheduleSpec):
 
     def build(self, job: Job) -> Schedule:
         """Launch the other ranks; an epoch that only samples is serial, in one process."""
-        from gnnbench.distributed.allocation import Allocation
         from gnnbench.distributed.dispatcher import Dispatcher
         from gnnbench.distributed.executor import Executor
         from gnnbench.distributed.launcher import Launcher
 
         if job.cell.goes_until is Until.SAMPLE:
             return SerialSchedule()
-        requested, auto = Allocation(self.samplers, self.trainers), self.allocation == AUTO
         own = Executor(0, self.samplers + self.trainers)
-        dispatcher = Dispatcher(
-            job, own, requested, auto, self.queue, self.depth, self.standby, self.profit
-        )
+        dispatcher = Dispatcher(job, own, self)
         launcher = Launcher(job, own, dispatcher)
         dispatcher.abort_with(launcher.session.abort_collectives)
         return launcher

@@ -222,11 +222,12 @@ class Launcher(Schedule):
             idle_s = sweep(spans, own.begin, own.end).idle
             counts.add("schedule", RANK_IDLE, idle_s, str(rank))
         measure = RANK_PEAK if device.type == "cuda" else RANK_HELD
-        sizes = [process_bytes(device, stages), *(result.peak_bytes for result in results)]
+        own_bytes, apart = process_bytes(device, stages), self.own.bytes_apart
+        sizes = [own_bytes + apart, *(result.peak_bytes for result in results)]
         for rank, size in enumerate(sizes):
             counts.add("schedule", measure, size, str(rank))
         self.coordination.count(counts, spans_by_rank)
-        self.peak_bytes = sum(sizes[1:])
+        self.peak_bytes = sum(sizes[1:]) + apart
 
     def close(self) -> None:
         """End all ranks and leave the group."""

@@ -95,6 +95,19 @@ class RankGroup:
         for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
             own.copy_(new.view_as(own))
 
+    def least(self, number: int) -> int:
+        """Return the least ``number`` of all ranks."""
+        numbers = torch.tensor([number], device=self.device)
+        with self.pulse.waiting():
+            dist.all_reduce(numbers, dist.ReduceOp.MIN)
+            return int(numbers)
+
+    def broadcast(self, tensor: Tensor) -> Tensor:
+        """Overwrite ``tensor`` on all ranks with rank 0's, and return it."""
+        with self.pulse.waiting():
+            dist.broadcast(tensor, 0)
+        return tensor
+
     @torch.no_grad()
     def all_reduce(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
         """Replace a rank's gradients by the whole batch's; returns the batch's mean loss.

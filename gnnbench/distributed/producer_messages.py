@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from enum import Enum
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -14,9 +15,20 @@ from gnnbench.datasets.graph import Graph
 from gnnbench.measure.timeline import Span
 
 
+class Part(Enum):
+    """Phases that a process runs: both; sampling alone; or memory IO alone.
+
+    A process with ``GATHER`` starts another one with ``SAMPLE``.
+    """
+
+    BOTH = "both"
+    SAMPLE = "sample"
+    GATHER = "gather"
+
+
 @dataclass(frozen=True)
 class BuildProducer:
-    """Build the stages of a cell.
+    """Build the stages of a cell, those of ``part``.
 
     ``device`` is the number of a GPU, None on a CPU. ``share`` is the percentage of its
     ``processors`` that MPS grants the producer, 100 without MPS.
@@ -29,15 +41,21 @@ class BuildProducer:
     processors: int
     buffers: int
     share: int
+    part: Part
 
 
 @dataclass(frozen=True)
 class ProduceEpoch:
-    """Run an epoch. ``seeds``: those of all batches; ``lengths``: the number of each batch."""
+    """Run batches of an epoch.
+
+    ``seeds``: those of all batches; ``lengths``: how many each batch has; ``numbers``: the place
+    of each batch in the epoch.
+    """
 
     number: int
     seeds: npt.NDArray[np.int64]
     lengths: list[int]
+    numbers: list[int]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from gnnbench.core import bootstrap
+from gnnbench.distributed import mps
 
 PRODUCER = "gnnbench.distributed.producer"
-SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,15 @@ class StartedProducer:
     connection: Connection[object, object]
 
 
-def start(share: int) -> StartedProducer:
+def start(share: int = mps.WHOLE) -> StartedProducer:
     """Start a producer; below 100 MPS grants it ``share`` percent of a GPU's processors."""
     ours, theirs = socket.socketpair()
-    variables = dict(os.environ)
-    if share < 100:
-        variables[SHARE] = str(share)
     arguments = {"parent": os.getpid(), "socket": theirs.fileno()}
     with theirs:
         process = subprocess.Popen(
             [*bootstrap.command(sys.executable, PRODUCER), json.dumps(arguments)],
             stdin=subprocess.DEVNULL,
-            env=variables,
+            env=mps.environment(share),
             pass_fds=[theirs.fileno()],
         )
     return StartedProducer(process, Connection(ours.detach()))

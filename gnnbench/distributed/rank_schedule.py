@@ -26,6 +26,7 @@ from gnnbench.pipelines.schedule import DDP, FLAT, Schedule, Stages
 
 if TYPE_CHECKING:
     from gnnbench.distributed.partitioned import RankPartition
+    from gnnbench.features.spec import StoreSpec
     from gnnbench.sampling.stage import SamplerSpec, SamplerStage
 
 
@@ -102,6 +103,11 @@ class RankSchedule(Schedule):
     records_edges = False
     copied = NO_BATCHES
 
+    @property
+    def bytes_apart(self) -> int:
+        """Peak of the private memory of the rank's other processes, in bytes."""
+        return 0
+
     def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
         self.rank, self.ranks, self._gradients = rank, ranks, gradients
         self._shards: list[BatchShard] = []
@@ -129,6 +135,10 @@ class RankSchedule(Schedule):
 
     def sampler_spec(self, recipe_spec: SamplerSpec, built_spec: SamplerSpec) -> SamplerSpec:
         """Return the spec of the sampler that the rank needs, once it has joined."""
+        return built_spec
+
+    def store_spec(self, recipe_spec: StoreSpec, built_spec: StoreSpec) -> StoreSpec:
+        """Return the spec of the feature store that the rank needs, once it has joined."""
         return built_spec
 
     def epoch(

@@ -15,10 +15,12 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
 from gnnbench.core.peer_failure import LostError
+from gnnbench.distributed.async_tasks import AsyncTaskQueue
 from gnnbench.distributed.bounded_queue import QueueSlots, SlotMemory
 from gnnbench.distributed.producer_messages import GoneError, receive, send
 from gnnbench.distributed.scheduler_messages import (
     BatchNumber,
+    BatchTrained,
     BatchWritten,
     EpochDone,
     EpochFailed,
@@ -89,9 +91,12 @@ class Scheduler:
         self._memory: dict[int, SlotMemory] = {}  # by batch
         self.error: BaseException | None = None  # of the thread
 
-    def begin(self, tasks: TaskQueue) -> None:
-        """Distribute the tasks of an epoch, on a new thread."""
-        self.tasks = tasks
+    def begin(self, tasks: TaskQueue, weights: SlotMemory | None = None) -> None:
+        """Distribute the tasks of an epoch, on a new thread.
+
+        ``weights`` are those that the ranks share where updates are asynchronous.
+        """
+        self.tasks, self._weights = tasks, weights
         self._sizes, self._memory, self.error = {}, {}, None
         ours, theirs = socket.socketpair()
         self._stop, self._stopped = Connection(ours.detach()), Connection(theirs.detach())
@@ -161,6 +166,9 @@ class Scheduler:
             tasks.fill(message.batch, message)
         elif isinstance(message, SlotReleased):
             tasks.release(message.batch)
+        elif isinstance(message, BatchTrained):
+            assert isinstance(tasks, AsyncTaskQueue)
+            tasks.finish(rank)
         else:
             assert isinstance(message, NextShare)
             tasks.request_share(rank, time.perf_counter())
@@ -174,7 +182,7 @@ class Scheduler:
             self._send(rank, memory)
         for rank, share in tasks.assigned_shares(time.perf_counter()):
             if not isinstance(share, AssignedShare):
-                self._send(rank, EpochDone(len(tasks.steps)))
+                self._send(rank, EpochDone(len(tasks.steps), self._weights))
                 finished.append(rank)
                 continue
             step, number = share.step, share.batch
@@ -182,8 +190,11 @@ class Scheduler:
             members = len(step.members)
             self._send(
                 rank,
-                StepShare(step.number, members, step.joins, number, share.written, slot_memory),
-            )
+                StepShare(
+                    step.number, members, step.joins, number, share.written, slot_memory,
+                    self._weights,
+                ),
+            )  # fmt: skip
         return finished
 
     def _send(self, rank: int, message: object) -> None:

@@ -51,6 +51,11 @@ class SlotReleased:
 
 
 @dataclass(frozen=True)
+class BatchTrained:
+    """The rank has made the update of its oldest batch, where updates are asynchronous."""
+
+
+@dataclass(frozen=True)
 class RankFailed:
     """The rank has failed."""
 
@@ -59,7 +64,8 @@ class RankFailed:
 class StepShare:
     """A rank's share of step ``step``: a batch, or none if ``batch`` is None.
 
-    The first ``members`` ranks take part. ``joins``: one of them did not in the step before.
+    The first ``members`` ranks take part. ``joins``: one of them did not in the step before. Where
+    updates are asynchronous only the rank itself takes part, with the shared ``weights``.
     """
 
     step: int
@@ -68,13 +74,15 @@ class StepShare:
     batch: int | None
     written: BatchWritten | None
     memory: SlotMemory | None
+    weights: SlotMemory | None = None
 
 
 @dataclass(frozen=True)
 class EpochDone:
-    """All shares of the epoch's ``steps`` are given out."""
+    """All shares of the epoch's ``steps`` are given out; ``weights`` as in ``StepShare``."""
 
     steps: int
+    weights: SlotMemory | None = None
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
-from gnnbench.core.counters import RANK_WAIT
+from gnnbench.core.counters import RANK_WAIT, STALE_MOST, STALE_UPDATES
 from gnnbench.core.minibatch import Batch, Sizes
 from gnnbench.core.peer_failure import LostError
+from gnnbench.distributed.bounded_queue import SlotAccess, SlotMemory
 from gnnbench.distributed.rank_trainer import RankTrainer, rank_trainer
 from gnnbench.distributed.scheduler_messages import (
+    BatchTrained,
     EpochDone,
     NextShare,
     RankFailed,
     SlotReleased,
     StepShare,
 )
+from gnnbench.distributed.shared_weights import SharedWeights
+from gnnbench.features.marks import MISSED
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
 
 if TYPE_CHECKING:
-    from gnnbench.distributed.bounded_queue import SlotAccess
     from gnnbench.distributed.process_group import RankGroup
     from gnnbench.distributed.scheduler import SchedulerChannel
     from gnnbench.pipelines.streams import Mark
@@ -35,12 +38,13 @@ class FactoredRank(Protocol):
     """A rank of ``schedule=factored``: its connections, and the results of its epoch.
 
     ``trained`` has number, sizes and loss of each batch; ``last_step`` is the last step of
-    ``steps`` that the rank took part in.
+    ``steps`` that the rank took part in. ``weights_access`` maps weights that ranks share.
     """
 
     rank: int
     channel: SchedulerChannel
     slots: SlotAccess
+    weights_access: SlotAccess
     steps: int
     last_step: int
     trained: list[tuple[int, Sizes, Tensor | None]]
@@ -90,9 +94,20 @@ class TrainerEpoch:
         self._lane = f"rank {rank.rank}"
         self._items: list[FetchedShare] = []
         self._training_error: Exception | None = None
+        self._weights: SharedWeights | None = None
+        self._address: SlotMemory | None = None  # of the weights that all ranks share
 
     def run(self) -> None:
         """Train on all shares. Raises the first error of either thread."""
+        try:
+            self._run()
+            if self._address is not None:
+                self._end_shared(self._address)
+        finally:
+            if self._weights is not None:
+                self._weights.close()
+
+    def _run(self) -> None:
         from gnnbench.pipelines.streams import current_stream, side_stream
         from gnnbench.pipelines.threads import Progress
 
@@ -148,7 +163,7 @@ class TrainerEpoch:
                 self._items[last].batch = self._items[last].rows = None
             share = timed_request(self._rank, self._group, NextShare())
             if isinstance(share, EpochDone):
-                self._rank.steps = share.steps
+                self._rank.steps, self._address = share.steps, share.weights
                 return
             assert isinstance(share, StepShare)
             item = FetchedShare(share)
@@ -164,7 +179,7 @@ class TrainerEpoch:
         lane = f"{self._lane} {self._fetching.name}".rstrip()
         with self._timeline.span("memory_io", share.batch, lane):
             written = share.written
-            batch = rank.slots.take(written.slices, written.size, share.memory)
+            batch = rank.slots.take(written.slices, written.size, share.memory, on_host=(MISSED,))
             rank.channel.notify(SlotReleased(share.batch))
             assert self._stages.store is not None
             item.batch, item.rows = batch, self._stages.store.load(batch)
@@ -184,9 +199,13 @@ class TrainerEpoch:
             self._rank.trained.append((share.batch, item.batch.sizes(), loss))
         item.done = self._compute.mark()
         self._rank.last_step = share.step
+        if share.weights is not None:
+            self._rank.channel.notify(BatchTrained())
 
     def _step(self, trainer: RankTrainer, item: FetchedShare) -> Tensor | None:
         group, share = self._group, item.share
+        if share.weights is not None:
+            return self._step_with_shared(trainer, item, share.weights)
         trainer.group = group if share.members > 1 else None
         if share.members > 1:
             group.use_team(share.members)
@@ -198,3 +217,29 @@ class TrainerEpoch:
         assert item.rows is not None
         trainer.step(item.batch, item.rows)
         return trainer.losses[-1]
+
+    def _step_with_shared(self, trainer: RankTrainer, item: FetchedShare, at: SlotMemory) -> Tensor:
+        """Train on a batch alone, and exchange weights with the other ranks."""
+        weights = self._shared(trainer, at)
+        assert item.batch is not None and item.rows is not None
+        trainer.step(item.batch, item.rows)
+        weights.exchange()
+        return trainer.losses[-1]
+
+    def _shared(self, trainer: RankTrainer, at: SlotMemory) -> SharedWeights:
+        """Return the shared weights; the first call of an epoch reads them."""
+        if self._weights is None:
+            parameters = list(trainer.model.parameters())
+            access, pulse = self._rank.weights_access, self._group.pulse
+            self._weights = SharedWeights(access, at, parameters, pulse)
+        return self._weights
+
+    def _end_shared(self, at: SlotMemory) -> None:
+        """Take the weights after the last update of all ranks, which are done with the epoch."""
+        trainer, rank, counts = rank_trainer(self._stages), self._rank, self._group.counts
+        assert trainer is not None
+        weights = self._shared(trainer, at)
+        weights.read()
+        rank.last_step = rank.steps - 1
+        counts.add("schedule", STALE_UPDATES, sum(weights.stale), str(rank.rank))
+        counts.add("schedule", STALE_MOST, max(weights.stale, default=0), str(rank.rank))

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Tensor
 
 from gnnbench.core.cell import Until
@@ -22,6 +23,10 @@ from gnnbench.core.job import Job
 from gnnbench.distributed.factored_results import TrainedEpoch
 from gnnbench.distributed.merge import MergedEpoch
 from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.produced_epoch import ProducedBatchEpoch
+from gnnbench.distributed.producer_client import ProducerClient
+from gnnbench.distributed.producer_spec import ProducerSpec, build_message
+from gnnbench.distributed.producer_start import start as start_producer
 from gnnbench.distributed.rank_messages import expect
 from gnnbench.distributed.rank_schedule import (
     OwnPart,
@@ -33,10 +38,14 @@ from gnnbench.distributed.step_coordination import StepCoordination
 from gnnbench.distributed.tasks import TrainingStep
 from gnnbench.distributed.whole_epoch import Trained, WholeBatchEpoch, num_updates, own_numbers
 from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines.batch_buffer import ConsumerBuffer
 from gnnbench.pipelines.schedule import FLAT, Stages
 
 if TYPE_CHECKING:
     from gnnbench.sampling.stage import SamplerStage
+
+
+BUFFERS = 2  # ping-pong buffers of PyTorch-Direct
 
 
 class WholeBatchAudit(RankScheduleAudit):
@@ -66,21 +75,57 @@ class WholeBatchAudit(RankScheduleAudit):
 
 
 class WholeBatchSchedule(RankSchedule):
-    """One rank's batches of each epoch, phase by phase."""
+    """One rank's batches of each epoch, phase by phase, or trained on while ``producer`` gathers
+    the next ones."""
+
+    _client: ProducerClient[ConsumerBuffer] | None
 
     whole: ClassVar[bool] = True
 
-    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+    def __init__(
+        self, rank: int, ranks: int, gradients: str = FLAT, producer: ProducerSpec | None = None
+    ) -> None:
         super().__init__(rank, ranks, gradients)
         self._trained: list[Trained] = []
         self.rank_audit = WholeBatchAudit(self)
+        self._producer, self._client = producer, None
+
+    def start(self, stages: Stages) -> None:
+        """Take the stages, and start the rank's producer if it has one."""
+        super().start(stages)
+        job = stages.sampler.job
+        if self._producer is None or job.cell.goes_until is Until.SAMPLE or self._client:
+            return
+        threads = torch.get_num_threads()
+        if self.rank == 0:  # which has those of all ranks until an epoch begins
+            threads = max(threads // self.ranks, 1)
+        message = build_message(self._producer, job, BUFFERS, threads)
+        buffers = [ConsumerBuffer(job.device) for _ in range(BUFFERS)]
+        started = start_producer(self._producer.share)
+        self._client = ProducerClient(started, buffers, "the producer", message)
+        assert job.peers is not None
+        self._client.await_built(job.peers.pulse.moves)
+
+    @property
+    def bytes_apart(self) -> int:
+        """Peak of the private memory of the rank's other processes."""
+        return 0 if self._client is None else self._client.peak_bytes
+
+    def close(self) -> None:
+        """End the rank's producer, and leave the group."""
+        if self._client is not None:
+            self._client.close()
+        super().close()
 
     def _own_part(
         self, group: RankGroup, stages: Stages, timeline: Timeline, until: Until
     ) -> OwnPart:
         """Return what runs the rank's batches of the next epoch."""
         self._trained = []
-        return WholeBatchEpoch(self.rank, self.ranks, group, stages, timeline, until, self._trained)
+        parts = (self.rank, self.ranks, group, stages, timeline, until, self._trained)
+        if self._client is None:
+            return WholeBatchEpoch(*parts)
+        return ProducedBatchEpoch(*parts, self._client)
 
     def results(self, reason: str, seen: Sequence[bytes] = ()) -> object:
         """Return what the rank trained on since the last call, a ``TrainedEpoch``."""

@@ -46,6 +46,12 @@ class FeatureStore(ABC):
     bytes_apart: int = 0
     overlaps: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        defined = cls.__dict__
+        if "load_into" not in defined and ("load" in defined or "fetch" in defined):
+            cls.load_into = FeatureStore.load_into  # type: ignore[method-assign]
+
     def __init__(self, job: Job) -> None:
         table = job.graph.features
         self.job, self._counts = job, job.counts
@@ -59,6 +65,15 @@ class FeatureStore(ABC):
         They stay valid until the ``job.max_in_flight``-th following call. On a GPU the reader's
         work precedes, in stream order, the work that this call enqueues.
         """
+
+    def load_into(self, batch: Batch, out: Tensor) -> bool:
+        """Write the rows that ``load`` returns to ``out``, of their shape, dtype and device.
+
+        Returns whether they were gathered there. If not, they were loaded and then copied, as in
+        every subclass with another ``load`` or ``fetch`` that does not define this method, too.
+        """
+        out.copy_(self.load(batch))
+        return False
 
     def reserve(self, rows: int) -> list[Tensor]:
         """Allocate buffers for results of up to ``rows`` rows, on the compute device.
@@ -136,6 +151,11 @@ class TableStore(RowStore):
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Copy rows of ``ids`` int64 ``[n]``, on any device, to ``out`` ``[n, feature_dim]`` on
         the compute device, in stream order, without counting them."""
+
+    def fetch_to(self, ids: Tensor, places: Tensor, out: Tensor) -> None:
+        """Write the rows of ``ids`` to ``out[places]``; ``places`` int32 ``[n]``, distinct, on the
+        device of ``out``. Stores that the cores gather for write each row once."""
+        out.index_copy_(0, places.long(), self.fetch(ids))
 
     @abstractmethod
     def copy_all(self, out: Tensor) -> None:

@@ -24,8 +24,11 @@ from gnnbench.core.counters import (
 )
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
+from gnnbench.core.minibatch import Batch
 from gnnbench.features.allocation import GIB, allocating
 from gnnbench.features.base import CachePoint, FallbackStore, RowStore, TableStore
+from gnnbench.features.host import HostGather, StagedGather
+from gnnbench.features.marks import Marks, marks_of, split
 from gnnbench.features.policies.policy import (
     OPTIMAL,
     PRESAMPLED,
@@ -38,8 +41,13 @@ from gnnbench.features.policies.size import AUTO, MARGIN_BYTES, fitting_rows
 from gnnbench.features.policies.trace import RATIOS, Trace
 from gnnbench.features.ranking import ranked_for, settle_memory
 from gnnbench.features.ring import RowRing
-from gnnbench.features.single_pass import single_pass_gather
-from gnnbench.kernels.features import gather
+from gnnbench.features.single_pass import (
+    HostSinglePassGather,
+    SinglePassGather,
+    page_gather,
+    single_pass_gather,
+)
+from gnnbench.kernels.features import gather, gather_to
 from gnnbench.kernels.lookup import IdLookup
 
 CURVE = tuple(percent / 100 for percent in range(101))
@@ -108,17 +116,20 @@ class CacheStore(FallbackStore, RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device.
 
-        The simple, slow path: the split synchronizes, and each row is written twice.
+        The simple, slow path: the split synchronizes, and each row is written twice, because a
+        dynamic cache keeps the missed rows.
         """
         ids = ids.to(self._cache.device)  # another framework's sampler may return them on the host
-        slots = self._lookup.find(ids)
-        hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
-        rows = self._ring.rows(ids.numel())
-        self.count(hit.numel(), "cache")
-        rows.index_copy_(0, hit, gather(self._cache, slots[hit]))
-        fetched = self._fallback.fetch(ids[missed])
-        rows.index_copy_(0, missed, fetched)
-        self.update(slots[hit], ids[missed], fetched)
+        return self._fetch_marked(split(ids, self._lookup))
+
+    def _fetch_marked(self, marks: Marks) -> Tensor:
+        """Rows of ids that were looked up."""
+        rows = self._ring.rows(marks.slots.numel() + marks.missed.numel())
+        self.count(marks.slots.numel(), "cache")
+        rows.index_copy_(0, marks.slots_at.long(), gather(self._cache, marks.slots))
+        fetched = self._fallback.fetch(marks.missed)
+        rows.index_copy_(0, marks.missed_at.long(), fetched)
+        self.update(marks.slots, marks.missed, fetched)
         return rows
 
     def reserve(self, rows: int) -> list[Tensor]:
@@ -156,8 +167,14 @@ class StaticCache(CacheStore):
     """The rows of the policy's first nodes (GNNLab, EuroSys 2022; PaGraph, SoCC 2020).
 
     An oracle is empty until ``foresee``. If a GPU reads the table by pages, kernels gather in a
-    single pass (``SinglePassGather``).
+    single pass (``SinglePassGather``); ``page_gather`` is then the fallback, else None. So do the
+    cores for a CPU (``HostSinglePassGather``). For a GPU the cores gather only missing rows, and
+    each row is written once there, after one wait for the missed ids.
+    ``takes_marks``: batches may come with marks of the first nodes of this cache, and are then not
+    looked up.
     """
+
+    takes_marks = False
 
     def __init__(
         self, job: Job, policy: Policy, ratio: float | str, limit: int, fallback: TableStore
@@ -165,7 +182,12 @@ class StaticCache(CacheStore):
         super().__init__(job, ratio, limit, fallback)
         self._source = fallback
         self._policy = policy
+        self._single_pass: SinglePassGather | HostSinglePassGather | None
         self._single_pass = single_pass_gather(self, fallback, "cache")
+        self.page_gather = page_gather(fallback)
+        self._to_host = fallback.to_host if isinstance(fallback, StagedGather) else None
+        if isinstance(fallback, HostGather):
+            self._single_pass = HostSinglePassGather(self, fallback, "cache", self._ring)
 
     def prepare(self, footprint: Footprint) -> dict[Metric, float]:
         """Rank nodes and fill the cache; returns the seconds of each step."""
@@ -225,14 +247,37 @@ class StaticCache(CacheStore):
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
+        ids = ids.to(self._cache.device)  # another framework's sampler may return them on the host
         if self._single_pass is None:
-            return super().fetch(ids)
-        ids = ids.to(self._cache.device)
+            return self._fetch_marked(split(ids, self._lookup, self._to_host))
         return self._single_pass.rows(self._cache, self._lookup, ids, remember=False)
 
+    def load(self, batch: Batch) -> Tensor:
+        """Rows of the batch's input nodes, by its marks if it has any that this cache takes."""
+        marks = marks_of(batch) if self.takes_marks else None
+        return self.fetch(batch.input_nodes) if marks is None else self._fetch_marked(marks)
+
+    def _fetch_marked(self, marks: Marks) -> Tensor:
+        rows = self._ring.rows(marks.slots.numel() + marks.missed.numel())
+        self.count(marks.slots.numel(), "cache")
+        gather_to(self._cache, marks.slots, marks.slots_at, rows)
+        self._source.fetch_to(marks.missed, marks.missed_at, rows)
+        return rows
+
+    def cached(self) -> tuple[Tensor, IdLookup]:
+        """The cached rows and their look-up."""
+        return self._cache, self._lookup
+
+    @property
+    def cached_ids(self) -> Tensor:
+        """Ids int64 ``[rows]`` of the cached rows, in the order of their slots."""
+        known = torch.nonzero(self._lookup.generations == self._lookup.generation).squeeze(1)
+        return torch.empty_like(known).scatter_(0, self._lookup.slots[known].long(), known)
+
     def reserve(self, rows: int) -> list[Tensor]:
-        """The ring's buffers; none with a single-pass gather, which allocates its results."""
-        return super().reserve(rows) if self._single_pass is None else []
+        """The ring's buffers; none where a GPU reads the table, by kernels with results of their
+        own."""
+        return super().reserve(rows) if self.page_gather is None else []
 
     def update(self, hit_slots: Tensor, missed: Tensor, rows: Tensor) -> None:
         """Do nothing: a static cache keeps its rows."""

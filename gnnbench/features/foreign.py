@@ -27,9 +27,9 @@ class IndexSelect(FeatureStore):
 class DeviceSelect(DeviceGather):
     """``torch.index_select`` on the device. Raises ``GpuMemoryError`` if the table does not fit."""
 
-    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """``table[ids]``, by torch's kernel."""
-        return torch.index_select(table, 0, ids)
+    def rows(self, table: Tensor, ids: Tensor, out: Tensor | None) -> Tensor:
+        """``table[ids]`` by torch's kernel, in ``out`` or in new memory."""
+        return torch.index_select(table, 0, ids, out=out)
 
     def reserve(self, rows: int) -> list[Tensor]:
         """Empty: torch allocates each result."""

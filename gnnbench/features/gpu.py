@@ -26,14 +26,21 @@ class DeviceGather(FeatureStore):
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        assert self._table is not None
-        ids = batch.input_nodes
-        self.count(ids.numel(), "device")
-        return self.rows(self._table, ids)
+        return self._gather(batch.input_nodes, None)
 
-    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """``table[ids]``, by gnnbench's kernel."""
-        return gather(table, ids, out=self._ring.rows(ids.numel()))
+    def load_into(self, batch: Batch, out: Tensor) -> bool:
+        """Gather into ``out``."""
+        self._gather(batch.input_nodes, out)
+        return True
+
+    def _gather(self, ids: Tensor, out: Tensor | None) -> Tensor:
+        assert self._table is not None
+        self.count(ids.numel(), "device")
+        return self.rows(self._table, ids, out)
+
+    def rows(self, table: Tensor, ids: Tensor, out: Tensor | None) -> Tensor:
+        """``table[ids]`` by gnnbench's kernel, in ``out`` or a buffer of the store."""
+        return gather(table, ids, out=self._ring.rows(ids.numel()) if out is None else out)
 
     def reserve(self, rows: int) -> list[Tensor]:
         """The ring's buffers."""

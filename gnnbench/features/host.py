@@ -7,10 +7,11 @@ from torch import Tensor
 
 from gnnbench.core.errors import HostMemoryError
 from gnnbench.core.job import Job
+from gnnbench.core.minibatch import Batch
 from gnnbench.features.base import TableStore
 from gnnbench.features.ring import RowRing
-from gnnbench.features.staging import StagedChunks, copy_on
-from gnnbench.kernels.features import gather
+from gnnbench.features.staging import StagedChunks, copy_on, place_on
+from gnnbench.kernels.features import gather, gather_to
 
 
 class HostGather(TableStore):
@@ -23,9 +24,21 @@ class HostGather(TableStore):
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``."""
-        n = ids.numel()
-        self.count(n, "host")
-        return gather(self._table, ids, out=self._ring.rows(n))
+        return self._gather(ids, self._ring.rows(ids.numel()))
+
+    def load_into(self, batch: Batch, out: Tensor) -> bool:
+        """Gather into ``out``."""
+        self._gather(batch.input_nodes, out)
+        return True
+
+    def _gather(self, ids: Tensor, out: Tensor) -> Tensor:
+        self.count(ids.numel(), "host")
+        return gather(self._table, ids, out=out)
+
+    def fetch_to(self, ids: Tensor, places: Tensor, out: Tensor) -> None:
+        """Gather directly into ``out``."""
+        self.count(ids.numel(), "host")
+        gather_to(self._table, ids, places, out)
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Gather directly into ``out``."""
@@ -58,6 +71,7 @@ class StagedGather(TableStore):
             copy_on(self._device),
         )
         self._ids: Tensor | None = None
+        self._numbers: Tensor | None = None  # of a chunk's rows, on the device
 
     @staticmethod
     def _locked(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -70,7 +84,8 @@ class StagedGather(TableStore):
                 " limit of locked memory (ulimit -l), or take smaller batches"
             ) from error
 
-    def _to_host(self, ids: Tensor) -> Tensor:
+    def to_host(self, ids: Tensor) -> Tensor:
+        """Return ids in host memory, which the next call overwrites; waits for those of a GPU."""
         if not ids.is_cuda:
             return ids
         n = ids.numel()
@@ -82,13 +97,29 @@ class StagedGather(TableStore):
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        assert self._chunks is not None
-        host_ids = self._to_host(ids)
-        shape = (host_ids.numel(), self._table.shape[1])
+        shape = (ids.numel(), self._table.shape[1])
         rows = torch.empty(shape, dtype=self._table.dtype, device=self._device)
-        self.count(host_ids.numel(), "host_copy")
-        self._chunks.send(host_ids, rows)
+        self._send(ids, rows)
         return rows
+
+    def load_into(self, batch: Batch, out: Tensor) -> bool:
+        """Copy from pinned memory to ``out``."""
+        self._send(batch.input_nodes, out)
+        return True
+
+    def _send(self, ids: Tensor, out: Tensor) -> None:
+        assert self._chunks is not None
+        self.count(ids.numel(), "host_copy")
+        self._chunks.send(self.to_host(ids), out)
+
+    def fetch_to(self, ids: Tensor, places: Tensor, out: Tensor) -> None:
+        """Have the device read the chunks, and write each row once."""
+        assert self._chunks is not None
+        self.count(ids.numel(), "host_copy")
+        if self._numbers is None:
+            rows = self._chunks.chunk_rows
+            self._numbers = torch.arange(rows, dtype=torch.int32, device=self._device)
+        self._chunks.send(self.to_host(ids), places, place_on(self._device, self._numbers, out))
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Copy rows as batches are copied."""
@@ -101,4 +132,4 @@ class StagedGather(TableStore):
 
     def close(self) -> None:
         """Free the staging buffers."""
-        self._chunks, self._ids = None, None
+        self._chunks = self._ids = self._numbers = None

@@ -9,8 +9,15 @@ from torch import Tensor
 
 from gnnbench.core.job import Job
 from gnnbench.features.base import FallbackStore, RowStore
+from gnnbench.features.cache import StaticCache
 from gnnbench.features.host import HostGather
-from gnnbench.features.single_pass import HostSinglePassGather, SinglePassGather, single_pass_gather
+from gnnbench.features.ring import RowRing
+from gnnbench.features.single_pass import (
+    CachedSinglePassGather,
+    HostSinglePassGather,
+    SinglePassGather,
+    single_pass_gather,
+)
 from gnnbench.kernels.lookup import IdLookup
 
 
@@ -19,8 +26,9 @@ class MatchStore(FallbackStore, RowStore):
 
     The previous batch's rows stay on the device and must not be modified. Two batches of rows exist
     at a time, as without Match. If a GPU reads the table page by page, kernels gather in one pass
-    (``SinglePassGather``); so does a CPU (``HostSinglePassGather``). Otherwise the host reads the
-    numbers of hits and misses.
+    (``SinglePassGather``), also where a static cache is between Match and the table
+    (``CachedSinglePassGather``); so does a CPU (``HostSinglePassGather``). Otherwise the host reads
+    the numbers of hits and misses.
     """
 
     overlaps = True
@@ -29,10 +37,14 @@ class MatchStore(FallbackStore, RowStore):
         super().__init__(job, fallback)
         self._lookup = IdLookup(job.graph.num_nodes, job.device)
         self._last: Tensor | None = None
-        self._single_pass: SinglePassGather | HostSinglePassGather | None
+        self._single_pass: SinglePassGather | CachedSinglePassGather | HostSinglePassGather | None
         self._single_pass = single_pass_gather(self, fallback, "reused")
         if type(fallback) is HostGather:
-            self._single_pass = HostSinglePassGather(self, fallback)
+            ring = RowRing(job, job.device, max(job.max_in_flight, 2))  # the last one is read, too
+            self._single_pass = HostSinglePassGather(self, fallback, "reused", ring)
+        elif isinstance(fallback, StaticCache) and fallback.page_gather is not None:
+            source = fallback.page_gather
+            self._single_pass = CachedSinglePassGather(self, fallback.cached, source)
 
     def forget(self) -> None:
         """Begin an epoch: the next batch reuses no rows."""

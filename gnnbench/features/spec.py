@@ -91,7 +91,9 @@ class Uva(StoreSpec):
     access: str = option(
         PAGE_ORDERED,
         "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
-        " page-ordered: rows of 2 MiB together",
+        " page-ordered: rows of 2 MiB together; elementwise: a thread for each 4 bytes of the"
+        " result, elementwise-shifted: with the circular shift (PyTorch-Direct's Listing 2 as"
+        " printed; rows of a multiple of 4 bytes)",
         ACCESSES,
     )
     memory: str = option(
@@ -282,6 +284,10 @@ class Cache(FallbackSpec):
     def derived(self) -> bool:
         """Whether its ratio is ``auto``."""
         return self.ratio == AUTO
+
+    def lean(self) -> StoreSpec:
+        """Return the fallback, without a cache."""
+        return self.table if isinstance(self.table, StoreSpec) else self
 
     def build(self, job: Job) -> RowStore:
         """Build the cache and its fallback."""

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Metric
+from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
+from gnnbench.core.minibatch import Batch
 from gnnbench.features.base import TableStore, in_chunks
 from gnnbench.features.policies.policy import Footprint
-from gnnbench.kernels.access import PAGE_ORDERED, READERS
+from gnnbench.kernels.access import ELEMENT_BYTES, ELEMENTWISE, PAGE_ORDERED, READERS
 from gnnbench.kernels.features import gather_once, gather_zero_copy
 from gnnbench.kernels.locked import REGISTERED, LockedTensor
 
@@ -69,7 +71,8 @@ class ZeroCopyGather(LockedRows):
     """Zero-copy gather by gnnbench's kernel.
 
     ``access`` is one of ``gnnbench.kernels.access.ACCESSES``; ``blocks`` blocks of 1024 threads
-    read by pages.
+    read by pages. Raises ``UnsupportedError`` for elementwise access to rows that are no multiple
+    of 4 bytes.
     """
 
     def __init__(
@@ -79,9 +82,23 @@ class ZeroCopyGather(LockedRows):
         memory: str = REGISTERED,
         blocks: int = READERS,
     ) -> None:
+        table = job.graph.features
+        row_bytes = table.shape[1] * table.element_size()
+        if access in ELEMENTWISE and row_bytes % ELEMENT_BYTES:
+            raise UnsupportedError(
+                f"features 'uva': access={access} loads {ELEMENT_BYTES} bytes per thread, and rows"
+                f" have {row_bytes} bytes, no multiple of it; give access=naive or aligned"
+            )
         super().__init__(job, memory)
         self.access, self.blocks = access, blocks
 
-    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """``table[ids]``."""
-        return gather_zero_copy(table, ids, self.access, blocks=self.blocks)
+    def rows(self, table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """``table[ids]``, in ``out`` or in new memory."""
+        return gather_zero_copy(table, ids, self.access, blocks=self.blocks, out=out)
+
+    def load_into(self, batch: Batch, out: Tensor) -> bool:
+        """Gather into ``out``."""
+        ids = batch.input_nodes
+        self.count(ids.numel(), "zero_copy")
+        self.rows(self.table, ids, out)
+        return True

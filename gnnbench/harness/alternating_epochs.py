@@ -39,13 +39,17 @@ SETTLE_S = 0.02  # between epochs: OpenMP threads spin a few ms before they slee
 
 
 class EpochPosition(TypedDict):
-    """Where an epoch is within a trial: ``order`` is 0 for the worker that runs first."""
+    """Where an epoch is within a trial: ``order`` is 0 for the worker that runs first.
+
+    ``checked``: batches that are copied on average, where it is a round for that.
+    """
 
     life: int
     worker: int
     round: int
     order: int
     warmup: bool
+    checked: float
 
 
 class AlternatingEpochs:
@@ -63,6 +67,7 @@ class AlternatingEpochs:
         self._placement = thread_placement.Placement.of_this_process()
         self.busy_programs = BusyPrograms()
         self._shortest_s = math.inf  # epoch of either side
+        self._elements = 0.0  # edges and nodes of a batch, of the side that has more
         self._numbers, self._measured = EpochNumbers(), 0  # measured rounds so far
         self._oracles = Oracles(context, self._numbers)
 
@@ -73,7 +78,7 @@ class AlternatingEpochs:
 
     @property
     def _copies(self) -> float:
-        return copied_batches(self._context.pair.system, self._shortest_s)
+        return copied_batches(self._context.pair.system, self._shortest_s, self._elements)
 
     def run_round(self, number: int, warmup: bool, copies: float | None = None) -> float:
         """Run one epoch of each worker and check it; returns the duration of the round (s).
@@ -90,7 +95,7 @@ class AlternatingEpochs:
             for order, (cell, worker) in enumerate(self._workers.in_order(number % 2 == 1)):
                 position = EpochPosition(
                     life=self._context.number, worker=worker.pid, round=number, order=order,
-                    warmup=warmup,
+                    warmup=warmup, checked=copies or 0.0,
                 )  # fmt: skip
                 digests.append(self._run_epoch(cell, worker, epoch, choice, position, samples))
         finally:  # not earlier: a file with the epoch's number would help the second side
@@ -123,6 +128,8 @@ class AlternatingEpochs:
         self._shortest_s = min(self._shortest_s, timing["wall"])
         report = context.attempt(cell, partial(worker.call, AUDIT, epoch=epoch))
         conditions.audit_s = time.monotonic() - began
+        elements = (report["sampled_edges"] + report["unique_nodes"]) / max(report["batches"], 1)
+        self._elements = max(self._elements, elements)
         report["counts"] = [*report["counts"], *self._copy_times(cell, worker, report)]
         if context.measure.roofline and not position["warmup"]:
             conditions.roofline = self._roofline(cell, worker, epoch)
@@ -160,6 +167,7 @@ class AlternatingEpochs:
             runner_wait_s=timing["runner_wait_s"],
             worker_wait_s=timing["worker_wait_s"],
             threads_wait_s=timing["threads_wait_s"],
+            work_cpu_s=timing["work_cpu_s"],
         )
         self.busy_programs.note(conditions, self._context.free_cores(cell))
         if cell.device == "cuda":

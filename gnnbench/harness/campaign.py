@@ -109,7 +109,9 @@ def _run_locked(request: Request, observer: Observer, shared_cache: SharedMemory
     experiment = request.experiment
     record = _record(request)
     if request.resume:
-        path = folders.find_to_resume(request.out, experiment, record, request.force)
+        path = folders.find_to_resume(
+            request.out, experiment, record, request.force, request.only_failed
+        )
         observer.note(f"continuing {path.name}")
         now = record["calibration"]
         record = folders.reopen(path, record)
@@ -218,7 +220,9 @@ def _record(request: Request) -> RunJson:
 
 def only_failed(request: Request) -> Again:
     """Return what ``--only-failed`` measures of the last run. Raises ``UsageError`` without one."""
-    path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
+    path = folders.find_to_resume(
+        request.out, request.experiment, _record(request), request.force, repairs=True
+    )
     return again(path, request.plan)
 
 

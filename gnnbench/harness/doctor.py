@@ -115,7 +115,23 @@ def _datasets_or_none() -> list[DatasetEntry]:
 
 def _installed() -> CheckEntry:
     from gnnbench.core import registry
+    from gnnbench.harness import same_name
 
+    if others := same_name.other_packages():
+        return _entry(
+            "gnnbench",
+            False,
+            f"another package of this name is in {', '.join(map(str, others))}",
+            "use another environment or folder for it: a program that says 'import gnnbench' may"
+            " get either",
+        )
+    if same_name.is_replaced():
+        return _entry(
+            "gnnbench",
+            False,
+            "pip has installed another distribution named gnnbench, and this one runs from source",
+            "pip uninstall gnnbench, then make install",
+        )
     return _entry(
         "gnnbench", True, f"installed, {len(registry.known(registry.SYSTEM))} systems registered"
     )
@@ -260,7 +276,8 @@ def _store() -> CheckEntry:
 
 def _real_data() -> CheckEntry:
     try:
-        real_graphs = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+        ready = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+        real_graphs = [name for name in ready if "~twin" not in name]
     except UsageError as error:
         why, _, fix = str(error).partition("; ")
         return _entry("real data", False, why, fix)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gnnbench.core import registry
-from gnnbench.core.cell import flat
+from gnnbench.core.cell import flat, phases
 from gnnbench.core.units import plural
 from gnnbench.harness import clocks, report_audit, thread_placement
 from gnnbench.harness.training_check import excess_doubt
@@ -27,8 +27,8 @@ IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be distinguished from roun
 SAMPLED = 0.1
 
 
-# Cores above the number of threads: clock ticks, and a helper thread that is rarely active.
-THREADS_SLACK, ONE_HELPER = 1.15, 0.25
+# Cores above the number of threads: OpenMP threads spin, and a helper thread that is rarely active.
+THREADS_SLACK, ONE_HELPER = 1.05, {"cpu": 0.02, "cuda": 0.25}
 SERIAL = "serial"
 
 # Of the runner's own run-queue delay: a share of an epoch, and seconds of a short one.
@@ -121,33 +121,44 @@ def stop_doubt(samples: Sequence[EpochSample]) -> str:
 
 
 def threads_doubt(cell: Cell, own: Sequence[EpochSample]) -> str:
-    """Whether a cell used more cores than it has threads: CPU time above threads x wall time.
+    """Whether a cell has more busy threads than it should: CPU time above threads x wall time.
 
     Processes of its data loader count as threads. Schedules that run phases concurrently have a
-    team of threads for each, so only serial ones and epoch loops of a system's own are examined.
+    team of threads for each: gnnbench's own are not examined, a plug-in's by how many phases its
+    epochs had open.
     """
-    settings = flat(cell.recipe)
-    if settings.get("schedule", SERIAL) != SERIAL:
+    settings, known = flat(cell.recipe), [s for s in own if s.work_cpu_s]
+    schedule = settings.get("schedule", SERIAL)
+    if not known or (schedule != SERIAL and schedule in registry.OURS[registry.SCHEDULE]):
         return ""
     is_own = settings.get("sampler") in registry.OURS[registry.SAMPLER]
     loaders = settings.get("sampler.workers", 0) if is_own else 0
     allowed = machine.resolve_threads(cell.threads) + (loaders if isinstance(loaders, int) else 0)
-    used = share(own, lambda s: s.cpu_s)
-    if used <= THREADS_SLACK * allowed + ONE_HELPER:
+    open_s = sum(max(s.wall_s - s.idle_s, 0.0) for s in known)
+    phases_s = sum(s.time_s(phase) or 0.0 for s in known for phase in phases(cell.until))
+    teams = max(phases_s / open_s, 1.0) if open_s else 1.0
+    # What its main thread waited for a core counts too, else other programs would hide threads.
+    busy_s = sum(s.work_cpu_s + s.worker_wait_s for s in known)
+    used = busy_s / sum(s.parent_s for s in known)
+    if used <= THREADS_SLACK * allowed * teams + ONE_HELPER[cell.device]:
         return ""
-    return f"it used {used:.1f} cores with {plural(allowed, 'thread')}; a system gets --threads"
+    return f"it kept {used:.1f} cores busy with {plural(allowed, 'thread')}; it gets --threads"
 
 
 def own_doubts(cell: Cell, pair: CellPair | None, journal: JournalState) -> list[str]:
     """Return implausible times of a cell in the trials of one comparison, or of all."""
     own = journal.measured(cell, pair)
+    reference: Sequence[EpochSample] = ()
+    if pair is not None and pair.reference is not None and pair.reference != cell:
+        reference = journal.measured(pair.reference, pair)
     excesses = journal.excesses(pair).values() if pair is not None else ()
     doubts = [
         report_audit.first_epoch_doubt(journal.warm_ups(cell, pair), own),
+        report_audit.checked_doubt(cell, journal.warm_ups(cell, pair), own),
         clocks.quiescence_doubt(own),
         clocks.parent_doubt(own),
         thread_placement.idle_cpu_doubt(own),
-        report_audit.idle_doubt(cell, own),
+        report_audit.idle_doubt(cell, own, reference),
         report_audit.after_doubt(cell, own),
         threads_doubt(cell, own),
         excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",

@@ -8,24 +8,30 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from gnnbench.config.experiment import MeasureLimits
-from gnnbench.core.cell import Cell
+from gnnbench.core.cell import Cell, Until
 from gnnbench.core.errors import DataError, GnnbenchError
 from gnnbench.core.fanouts import ALL, at_most
 from gnnbench.harness.environment import facts
 from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.measure import machine
-from gnnbench.statistics.stopping_rule import fitting_rounds
+from gnnbench.statistics import noise
+from gnnbench.statistics.stopping_rule import even_rounds, fitting_rounds
 
 if TYPE_CHECKING:
     from gnnbench.datasets.cost import Cost
 
-# Two cores of a 2020s server.
-EDGES_PER_SECOND = 10e6  # sampled and aggregated
-BYTES_PER_SECOND = 2e9  # feature rows gathered
+# Rates of two cores of an EPYC: medians of 400 cells of all systems, where edges and nodes are
+# counted as a tree without repetition. On a GPU, starting takes longer than the epochs.
+SAMPLED_PER_SECOND = 40e6  # edges
+BYTES_PER_SECOND = 6e9  # feature rows gathered
+AGGREGATED_PER_SECOND = 12e6  # edges, forward and backward
 FLOPS = 30e9  # dense layers, forward and backward
-START_S = 3.5  # importing, opening, gate; measured on a small twin: 2.1 to 3.4 without the gate
+# Seconds of a cell's trials besides its epochs, by type of device.
+START_S = {"cpu": 0.5, "cuda": 3.0}  # fork, open, set-up, end
+GATE_S = {"cpu": 1.0, "cuda": 8.0}  # of the first trial: gate, probe, recheck
+EPOCH_S = {"cpu": 0.15, "cuda": 0.15}  # around each epoch, until devices and threads are quiet
+GATE_EPOCHS = 4  # that the checks of a first trial last
 ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are requested
-USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
 
@@ -47,18 +53,33 @@ def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     if size is None:
         return Estimate(None, None)
     nodes, edges, width, _ = size
+    device, n = pair.system.device, len(cells)
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
-    start_s = START_S * len(cells) + measure.warmup_epochs * epoch_s
+    start_s = START_S[device] * n + measure.warmup_epochs * epoch_s
     look, budget_s = measure.pairs[0], measure.time_budget_s
-    round_s = epoch_s + (ROOFLINE_S * len(cells) if measure.roofline else 0.0)
-    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, round_s))
-    life_s = start_s + (measure.rounds or usual) * round_s
+    round_s = epoch_s + n * (EPOCH_S[device] + ROOFLINE_S * measure.roofline)
+    trial_s = (
+        start_s + (measure.rounds or usual_rounds(device, measure, start_s, round_s)) * round_s
+    )
+    first_s = trial_s + GATE_S[device] * n + GATE_EPOCHS * epoch_s
     # Most comparisons end at their first look; a budget ends them between pairs.
-    seconds = max(life_s, min(look * life_s, budget_s))
+    seconds = max(first_s, min(first_s + (look - 1) * trial_s, budget_s))
+    looks = measure.looks if pair.system.until == Until.SAMPLE.word else 1
+    seconds += looks * (START_S[device] + _epoch_seconds(pair.system, size))  # its profile
     grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
     batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
+
+
+def usual_rounds(device: str, measure: MeasureLimits, start_s: float, round_s: float) -> int:
+    """Return the rounds of a trial on a machine without a calibration.
+
+    ``start_s`` and ``round_s``: duration of a trial up to its first round, and of a round (s).
+    """
+    usual = noise.USUAL[device]
+    best = even_rounds(start_s, round_s, usual.s_life, usual.s_round)
+    return min(best, fitting_rounds(measure.pairs[0], measure.time_budget_s, start_s, round_s))
 
 
 def _size(cell: Cell) -> tuple[int, int, int, int] | None:
@@ -87,11 +108,12 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
     batches = math.ceil(train / cell.batch_size)
     batches = min(batches, cell.max_batches) if cell.max_batches else batches
     rows = frontier * width
-    return batches * (
-        drawn / EDGES_PER_SECOND
-        + rows * 4 / BYTES_PER_SECOND
-        + rows * cell.hidden * 4 / FLOPS  # forward, and the weights' gradient
-    )
+    seconds = drawn / SAMPLED_PER_SECOND if cell.fanouts else 0.0
+    if cell.until != Until.SAMPLE.word:
+        seconds += rows * 4 / BYTES_PER_SECOND
+    if cell.until == Until.COMPUTE.word:  # forward, and the weights' gradient
+        seconds += drawn / AGGREGATED_PER_SECOND + rows * cell.hidden * 4 / FLOPS
+    return batches * seconds
 
 
 def epoch_is_cut(cell: Cell) -> bool:

@@ -15,6 +15,7 @@ from gnnbench.core.errors import (
     HostMemoryError,
     MissingError,
     NoGraphError,
+    ReplacedError,
     UsageError,
     lacks_gpu_memory,
     lacks_host_memory,
@@ -60,6 +61,8 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("missing_dep", str(error))
     if isinstance(error, UsageError):
         return Failure("unsupported", str(error))
+    if isinstance(error, ReplacedError):
+        return Failure("incorrect", str(error))
     if isinstance(error, GpuMemoryError):
         return Failure("oom_gpu", str(error))
     if isinstance(error, GnnbenchError):

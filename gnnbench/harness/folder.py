@@ -152,11 +152,14 @@ def nothing_there(out: Path, experiment: Experiment) -> UsageError:
     )
 
 
-def find_to_resume(out: Path, experiment: Experiment, record: RunJson, force: bool) -> Path:
+def find_to_resume(
+    out: Path, experiment: Experiment, record: RunJson, force: bool, repairs: bool = False
+) -> Path:
     """The latest run of this definition.
 
-    Raises ``UsageError`` when the definition, the machine or a package's version changed; and,
-    unless ``force``, when the code or a plug-in changed.
+    ``repairs``: only failed cells are measured again, so packages may be new: no measured cell used
+    them. Raises ``UsageError`` when the definition, the machine or a package's version changed;
+    and, unless ``force``, when the code or a plug-in changed.
     """
     folders = [f for f in run_folders(out, experiment.name) if (f / "run.json").exists()]
     if not folders:
@@ -183,7 +186,7 @@ def find_to_resume(out: Path, experiment: Experiment, record: RunJson, force: bo
         )
     conditions = _changed(
         ("the machine", before["machine_id"], record["machine_id"]),
-        ("a package's version", before["versions"], record["versions"]),
+        ("a package's version", before["versions"], _without_new(before, record, repairs)),
         *((f"environment '{name}'", known[name], given[name]) for name in known),
     )
     if conditions:
@@ -201,6 +204,15 @@ def find_to_resume(out: Path, experiment: Experiment, record: RunJson, force: bo
             " --fresh, or mix the two with --resume --force"
         )
     return folder
+
+
+def _without_new(before: RunJson, record: RunJson, repairs: bool) -> dict[str, str | None]:
+    """Return today's versions; of a repair, without packages that were not installed then."""
+    then = before["versions"]
+    return {
+        name: None if repairs and name in then and then[name] is None else version
+        for name, version in record["versions"].items()
+    }
 
 
 def _changed(*values: tuple[str, object, object]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from gnnbench.analysis.labels import fits, parse_label
 from gnnbench.config.grid import Grid
@@ -56,10 +56,12 @@ class Plan:
 
         A cell that the user did not select must be named by its distinguishing settings.
         """
-        values = asdict(cell)
-        if not self.added.get(cell.id, frozenset()) <= parse_label(label)[1].keys():
+        system, values = parse_label(label)
+        if system not in self.names[cell.id]:
             return False
-        return any(fits({**values, "system": name}, label) for name in self.names[cell.id])
+        if not self.added.get(cell.id, frozenset()) <= values.keys():
+            return False
+        return fits({**vars(cell), "system": system}, label)
 
     def reference_label(self, cell: Cell) -> str:
         """Return the label of a cell's reference."""
@@ -270,12 +272,9 @@ def _couple(plan: Plan, first: str, second: str) -> None:
     free = {key for label in (first, second) for key in parse_label(label)[1]}
     axes = {f.name for f in fields(Cell)} - {"system", "recipe", "composed"} - free
     matched = False
+    seconds = [c for c in plan.cells if plan.fits(c, second)]
     for a in [c for c in plan.cells if plan.fits(c, first)]:
-        others = [
-            c
-            for c in plan.cells
-            if plan.fits(c, second) and all(getattr(a, x) == getattr(c, x) for x in axes)
-        ]
+        others = [c for c in seconds if all(getattr(a, x) == getattr(c, x) for x in axes)]
         for b in [c for c in others if _pick(c) == _pick(a)] or others:
             matched = True
             known = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RANKS = ("data-parallel", "factored")  # schedules of several processes
 SHARE = 0.5  # of the phase's time when run by itself
-SLACK_S = 0.0005  # an epoch: the clock itself
+SLACK_S = 0.0002  # an epoch: the clock itself
 SLOWEST = 0.5  # the machine itself may have been so much slower when it was probed
 
 

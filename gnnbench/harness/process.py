@@ -132,9 +132,11 @@ class WorkerProcess:
         Raises as ``call``.
         """
         own_delay_s, worker_delay = contention.own_run_delay_s(), contention.run_delay(self.pid)
+        cpu_s = self.cpu_seconds()
         self.send(op, **arguments)
         line = self._read_line(self._sent + self.timeout_s)
         parent_s = time.monotonic() - self._sent
+        work_cpu_s = self.cpu_seconds() - cpu_s
         runner_wait_s = contention.own_run_delay_s() - own_delay_s
         worker_wait_s = contention.run_delay(self.pid).main - worker_delay.main
         if line == STOPPED.rstrip():
@@ -143,6 +145,7 @@ class WorkerProcess:
         return {
             **self._answer(op, line),
             "parent_s": parent_s,
+            "work_cpu_s": max(work_cpu_s, 0.0),
             "runner_wait_s": runner_wait_s,
             "worker_wait_s": max(worker_wait_s, 0.0),
             "threads_wait_s": max(threads_wait_s, 0.0),
@@ -201,7 +204,7 @@ class WorkerProcess:
         return float(times.user + times.system)
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of the worker and its children so far (10 ms steps)."""
+        """Return the CPU time of the worker and its children so far."""
         return stray_processes.tree_cpu_s(self.pid)
 
     def take_stopped_s(self) -> float:

@@ -105,12 +105,14 @@ class EpochAnswer(TypedDict):
 class TimedEpoch(EpochAnswer):
     """An epoch with the harness's own measurements (s).
 
-    ``parent_s``: from the command to the report of the end, on the harness's clock. Run-queue
-    delays meanwhile: ``runner_wait_s`` of the harness, ``worker_wait_s`` of the worker's main
-    thread, ``threads_wait_s`` of all its threads until the answer.
+    ``parent_s``: from the command to the report of the end, on the harness's clock; ``work_cpu_s``:
+    CPU time of the worker and its descendants meanwhile. Run-queue delays meanwhile:
+    ``runner_wait_s`` of the harness, ``worker_wait_s`` of the worker's main thread,
+    ``threads_wait_s`` of all its threads until the answer.
     """
 
     parent_s: float
+    work_cpu_s: float
     runner_wait_s: float
     worker_wait_s: float
     threads_wait_s: float

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 
 from gnnbench.core import registry
-from gnnbench.core.batch_choice import BatchChoice
+from gnnbench.core.batch_choice import BatchChoice, copy_s
 from gnnbench.core.cell import Cell, phases
 from gnnbench.schema.reports import GraphFacts
 from gnnbench.schema.samples import EpochSample
@@ -20,10 +20,13 @@ from gnnbench.statistics import primary_metric
 
 IDLE_SHARE = 0.1  # of the epoch
 IDLE_SLACK_S = 0.03
+MORE_IDLE_S = 0.001  # than the reference, whose loop records as much: one of Python adds less
+GAIN, GAIN_SHARE = 0.1, 0.5  # a gain of the reference's time; how much of it more idle time may be
 SAME_LOSSES = 3
 FIRST_EPOCH_TIMES = 5.0
 FIRST_EPOCH_SLACK_S = 1.0
 AFTER_SLACK_S = 0.5
+CHECKED_ROUNDS, CHECKED_TIMES = 3, 1.5
 
 
 def sample_fault(cell: Cell, facts: GraphFacts, epoch: int, answer: EpochSample) -> str:
@@ -64,17 +67,29 @@ def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
     return ""
 
 
-def idle_doubt(cell: Cell, samples: Sequence[EpochSample]) -> str:
+def idle_doubt(
+    cell: Cell, samples: Sequence[EpochSample], reference: Sequence[EpochSample] = ()
+) -> str:
     """Return a doubt if work may be left out of the phase that is the primary metric.
 
-    Work of gnnbench's own schedule and order outside of all phases is known.
+    Work of gnnbench's own schedule and order outside of all phases is known. ``reference`` are
+    epochs of the other side of the same trials. However short epochs are, a gain must not be the
+    idle time that the reference does not have.
     """
     by = primary_metric.of(cell.until)
     if _spans_are_ours(cell) or cell.trains or not samples:
         return ""
     idle = statistics.median(s.idle_s for s in samples)
     wall = statistics.median(s.wall_s for s in samples)
-    if idle <= max(IDLE_SHARE * wall, IDLE_SLACK_S):
+    allowed = max(IDLE_SHARE * wall, IDLE_SLACK_S)
+    if reference:
+        usual = statistics.median(s.idle_s for s in reference)
+        allowed = IDLE_SHARE * wall + usual + MORE_IDLE_S
+        usual_time = statistics.median(s.time_s(cell.until) or 0.0 for s in reference)
+        gain = usual_time - statistics.median(s.time_s(cell.until) or 0.0 for s in samples)
+        if gain > GAIN * usual_time:
+            allowed = min(allowed, usual + GAIN_SHARE * gain)
+    if idle <= allowed:
         return ""
     return (
         f"{idle:.3g} s of its epochs of {wall:.3g} s are in no phase: work may be left out of its"
@@ -167,6 +182,35 @@ def first_epoch_doubt(warm: Sequence[EpochSample], samples: Sequence[EpochSample
         f"a warm-up epoch took {first:.3g} s, {first / usual:.0f} times a measured one: work may"
         " have moved there"
     )
+
+
+def checked_doubt(cell: Cell, warm: Sequence[EpochSample], samples: Sequence[EpochSample]) -> str:
+    """Return a doubt if epochs of which many batches are copied take longer than others.
+
+    A worker can find out which these are, and do in them alone what it should always do. On a CPU
+    its CPU time is compared, which other programs change little; the shortest of several epochs,
+    as single ones take longer by chance.
+    """
+    checked = [s for s in warm if s.checked]
+    if len(checked) < CHECKED_ROUNDS or not samples:
+        return ""
+
+    def spent(sample: EpochSample) -> float:
+        copies = sample.checked * copy_s(cell.device, _elements(sample))
+        return (sample.work_cpu_s if cell.device == "cpu" else sample.wall_s) - copies
+
+    usual, least = statistics.median(map(spent, samples)), min(map(spent, checked))
+    if least <= CHECKED_TIMES * usual:
+        return ""
+    return (
+        f"epochs with many checked batches took {least / usual:.1f} times as long as others: work"
+        " may be left out of these"
+    )
+
+
+def _elements(sample: EpochSample) -> float:
+    """Edges and nodes of a batch, as a mean."""
+    return (sample.sampled_edges + sample.unique_nodes) / max(sample.batches, 1)
 
 
 def after_doubt(cell: Cell, samples: Sequence[EpochSample]) -> str:

@@ -1,4 +1,4 @@
-"""On which cores and with which priority the threads of workers run, and CPU use while idle."""
+"""Where the threads of workers run and who may stop them, and CPU use while idle."""
 
 from __future__ import annotations
 
@@ -20,30 +20,53 @@ if TYPE_CHECKING:
 IDLE_SHARE = 0.1  # of a core
 IDLE_TICKS_S = 0.05  # of a clock of 10 ms: less cannot be distinguished from rounding
 NICE, POLICY = 16, 38  # fields of /proc/PID/stat behind the name
+GROUPS = {"", "cpu", "cpuset", "freezer"}  # controllers; "" has all of version 2
 # A user who asks an OpenMP runtime to bind its threads has bound threads.
 BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """On which cores a thread may run, its nice value and its scheduling policy."""
+    """On which cores a thread may run, its nice value and its scheduling policy.
+
+    ``groups`` are control groups and ``tracer`` the pid of its debugger (0: none): either can
+    stop it without a signal to its parent.
+    """
 
     cores: frozenset[int]
     nice: int
     policy: int
+    groups: str = ""
+    tracer: int = 0
 
     @classmethod
     def of_this_process(cls) -> Placement:
         """Return the placement of the main thread of the calling process."""
-        return cls.of(os.getpid(), os.getpid())
+        return cls.of(os.getpid(), os.getpid(), control_groups(os.getpid()))
 
     @classmethod
-    def of(cls, pid: int, thread: int) -> Placement:
-        """Return the placement of a thread. Raises ``OSError`` if it has ended."""
-        stat = Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()
-        return cls(
-            frozenset(os.sched_getaffinity(thread)), int(stat[NICE]), int(stat[POLICY])
-        )  # fmt: skip
+    def of(cls, pid: int, thread: int, groups: str) -> Placement:
+        """Return the placement of a thread of a process in these control groups.
+
+        Raises ``OSError`` if it has ended.
+        """
+        task = Path(f"/proc/{pid}/task/{thread}")
+        stat = (task / "stat").read_text().rpartition(")")[2].split()
+        tracer = (task / "status").read_text().partition("TracerPid:")[2].split()[0]
+        cores = frozenset(os.sched_getaffinity(thread))
+        return cls(cores, int(stat[NICE]), int(stat[POLICY]), groups, int(tracer))
+
+
+def control_groups(pid: int) -> str:
+    """Return the control groups that decide when a process runs; "" if it has ended or has none.
+
+    Lines of cgroups(7): HIERARCHY:CONTROLLERS:PATH, without controllers for version 2.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return ""
+    return " ".join(line for line in lines if GROUPS & {*line.split(":")[1].split(",")})
 
 
 def placements(pid: int) -> set[Placement]:
@@ -51,10 +74,11 @@ def placements(pid: int) -> set[Placement]:
     distinct = set()
     with contextlib.suppress(psutil.Error):
         for process in process_tree(pid):
+            groups = control_groups(process.pid)
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{process.pid}/task").iterdir():
                     with contextlib.suppress(OSError):
-                        distinct.add(Placement.of(process.pid, int(task.name)))
+                        distinct.add(Placement.of(process.pid, int(task.name), groups))
     return distinct
 
 
@@ -62,6 +86,10 @@ def placement_doubt(threads: Collection[Placement], expected: Placement) -> str:
     """Return how threads are placed differently from the harness that started them, or ""."""
     if any(t.nice != expected.nice or t.policy != expected.policy for t in threads):
         return "the priority of a thread was changed"
+    if any(t.tracer != expected.tracer for t in threads):
+        return "a thread is traced by a debugger"
+    if any(t.groups != expected.groups for t in threads):
+        return "a thread was moved to another control group"
     if any(name in os.environ for name in BINDING):
         return ""
     if any(t.cores != expected.cores for t in threads):

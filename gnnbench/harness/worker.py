@@ -15,14 +15,17 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, NoReturn, TypedDict
 
+from gnnbench.core import integrity
 from gnnbench.core.bootstrap import die_with_parent
+from gnnbench.core.cell import Cell, CellValues
 from gnnbench.harness.epoch_end import synchronize_devices
-from gnnbench.harness.protocol import CLOSE, STOPPED
+from gnnbench.harness.protocol import CLOSE, OPEN, STOPPED
 from gnnbench.harness.startup import NOTHING_INHERITED, Inherited
 from gnnbench.harness.worker_commands import SystemCommands
 from gnnbench.harness.worker_datasets import copy_to_memory, prepare
@@ -60,6 +63,12 @@ def _hold(folder: str, arrays: list[str], verified: object, **_: object) -> Mapp
     return copy_to_memory(Path(folder), arrays, verified)  # type: ignore[arg-type]
 
 
+def _import_checks(cell: CellValues) -> None:
+    """Import what checks a recipe, before a plug-in is imported."""
+    if Cell.from_json(cell).composed:
+        from gnnbench.systems.runtime import runner  # noqa: F401
+
+
 def _set_limits(arguments: WorkerArguments) -> None:
     """Set limits of this process, before large packages are imported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -85,8 +94,8 @@ class Server:
     ) -> None:
         self._commands, self._answers = commands, answers
         self._in_progress, self._answering = threading.Event(), threading.Lock()
-        system = SystemCommands(self._report_end, self._report_stuck, inherited)
-        self._operations: dict[str, object] = {
+        self._system = system = SystemCommands(self._report_end, self._report_stuck, inherited)
+        operations: dict[str, object] = {
             "ask": _ask,
             "prepare": prepare,
             "hold": _hold,
@@ -110,15 +119,22 @@ class Server:
             "counters": system.counters,
             "close": system.close,
         }
+        self._operations = MappingProxyType(operations)
 
     def serve(self) -> None:
-        """Answer commands in turn."""
+        """Answer commands in turn; from ``open`` on, none may have replaced code of gnnbench."""
+        check_code: Callable[[], None] | None = None
         for line in self._commands:
             self._in_progress.set()
             command = json.loads(line)
             op = command.pop("op")
             try:
+                if op == OPEN and check_code is None:
+                    _import_checks(command["cell"])
+                    check_code = integrity.record(self, self._system)
                 answer = {"ok": True, "result": _call(self._operations[op], command)}
+                if check_code is not None:
+                    check_code()
             except Exception as error:
                 answer = _failure(error)
                 traceback.print_exc()

@@ -21,11 +21,20 @@ class Kernels(NamedTuple):
     """Operators with the arguments of ``aggregate`` and ``aggregate_transposed``.
 
     ``forward(indptr, indices, x, num_dst, mode, weights)``;
-    ``transposed(indptr, t_indptr, t_dst, t_edge, grad, mode, weights)``
+    ``transposed(indptr, t_indptr, t_dst, t_edge, grad, mode, weights)``;
+    ``scattered(indptr, indices, grad, num_src, mode, weights)``, in place of ``transposed``: a
+    gradient that needs no transpose
     """
 
     forward: Callable[[Tensor, Tensor, Tensor, int, str, Tensor | None], Tensor]
     transposed: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, str, Tensor | None], Tensor]
+    scattered: Callable[[Tensor, Tensor, Tensor, int, str, Tensor | None], Tensor] | None = None
+
+    def gradient(self, block: Block, grad: Tensor, mode: str, weights: Tensor | None) -> Tensor:
+        """Gradient of ``x`` from that of the result."""
+        if self.scattered is not None:
+            return self.scattered(block.indptr, block.indices, grad, block.num_src, mode, weights)
+        return self.transposed(block.indptr, *transposed(block), grad, mode, weights)
 
 
 class _AggregateContext(Context, Protocol):
@@ -51,8 +60,7 @@ class _Aggregate(torch.autograd.Function):
         block, mode, grad = ctx.block, ctx.mode, grad.contiguous()
         grad_x = grad_weights = None
         if ctx.needs_input_grad[0]:
-            back = transposed(block)
-            grad_x = ctx.kernels.transposed(block.indptr, *back, grad, mode, weights)
+            grad_x = ctx.kernels.gradient(block, grad, mode, weights)
         if ctx.needs_input_grad[1]:
             grad_weights = _grad_weights(block, mode, grad, x, weights)
         return grad_x, grad_weights, None, None, None

@@ -35,9 +35,11 @@ def dgl_missing(device: str = "cpu") -> Missing | None:
         return Missing("dgl is not installed", "pip install -c constraints.txt dgl==1.1.3")
     if device == "cpu":
         return None
+    if (missing := gpu_missing()) is not None:
+        return missing
     if not built_with_cuda(_folder() / "libdgl.so"):
         return Missing("the installed dgl is built without CUDA", WITH_CUDA)
-    return gpu_missing()
+    return None
 
 
 def graphbolt_missing(device: str = "cuda") -> Missing | None:

@@ -12,12 +12,15 @@ from gnnbench.kernels.access import (
     ACCESSES,
     ALIGNED,
     DEPTH,
+    ELEMENTWISE,
     NAIVE,
     PAGE_BYTES,
     PAGE_ORDERED,
     READERS,
+    SHIFTED,
 )
 from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.lookup import IdLookup
 
 
 def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
@@ -35,6 +38,20 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
             return rows
         torch.ops.gnnbench.gather_out(table, ids, out)
     return out
+
+
+def gather_to(table: Tensor, ids: Tensor, places: Tensor, out: Tensor, blocks: int = 0) -> None:
+    """Gather rows to places of a result: ``out[places] = table[ids]``, each written once.
+
+    ``table`` ``[n, ...]``, contiguous; ``ids`` int32 or int64 ``[m]``; ``places`` int32 ``[m]``,
+    distinct; ``out`` ``[k, ...]`` in the table's dtype, apart from it. All are on one device; for a
+    GPU the table may be in host memory locked for CUDA, which at most ``blocks`` blocks of 256
+    threads read (0: no limit). Raises ``UsageError`` for a wrong argument, and on the CPU for an id
+    or a place that is no row; on a GPU these fail a device assert.
+    """
+    load_native()
+    with native_errors():
+        torch.ops.gnnbench.gather_to(table, ids, places, out, blocks)
 
 
 def gather_over_out(
@@ -68,6 +85,7 @@ def gather_zero_copy(
     page_bytes: int = PAGE_BYTES,
     blocks: int = READERS,
     depth: int = DEPTH,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Rows of a table in locked host memory, read by a kernel on the device of ``ids``.
 
@@ -76,7 +94,10 @@ def gather_zero_copy(
     ``[m, ...]`` on that device, bit for bit. ``access``: ``naive``, rows in the order of the ids;
     ``aligned``, the same by whole lines of 128 bytes (PyTorch-Direct, section 3.2.1: circular
     shift); ``page-ordered``, rows of ``page_bytes`` of the table together, by ``blocks`` blocks,
-    ``depth`` rows at once by the lanes of each.
+    ``depth`` rows at once by the lanes of each; ``elementwise``, PyTorch-Direct's Listing 2: a
+    thread for each 4 bytes of the result, ``elementwise-shifted`` with its circular shift. These
+    two need rows of a multiple of 4 bytes. ``out``, of the result's shape, dtype and device, is
+    filled and returned where given.
     Raises ``UsageError`` for a wrong argument, memory that is not locked among them; an id that is
     not a row fails a device assert.
     """
@@ -86,13 +107,18 @@ def gather_zero_copy(
         raise UsageError(f"access must be one of {', '.join(ACCESSES)}, it is {access!r}")
     load_native()
     ops = torch.ops.gnnbench
-    rows: Tensor
+    name = "gather_zero_copy"
+    arguments: tuple[object, ...] = (table, ids, access == ALIGNED)
+    if access == PAGE_ORDERED:
+        name, arguments = "gather_page_ordered", (table, ids, page_bytes, blocks, depth)
+    elif access in ELEMENTWISE:
+        name, arguments = "gather_elementwise", (table, ids, access == SHIFTED)
     with native_errors():
-        if access == PAGE_ORDERED:
-            rows = ops.gather_page_ordered(table, ids, page_bytes, blocks, depth)
-        else:
-            rows = ops.gather_zero_copy(table, ids, access == ALIGNED)
-    return rows
+        if out is None:
+            rows: Tensor = getattr(ops, name)(*arguments)
+            return rows
+        getattr(ops, f"{name}_out")(*arguments, out)
+    return out
 
 
 def gather_once(
@@ -151,3 +177,34 @@ def gather_over(
             depth,
         )  # fmt: skip
     return rows
+
+
+def gather_over_cache(
+    table: Tensor,
+    last: tuple[Tensor, IdLookup],
+    cache: tuple[Tensor, IdLookup],
+    ids: Tensor,
+    hits: Tensor,
+    page_bytes: int = PAGE_BYTES,
+    blocks: int = READERS,
+    depth: int = DEPTH,
+) -> Tensor:
+    """Match over a cache in a single pass: the last batch's rows, cached rows, rows of the table.
+
+    ``last`` and ``cache``: rows ``[k, ...]`` on the device of the ids and their look-up there. A
+    row comes from the first that has it, else from the table. ``hits`` int64 ``[2]`` there grows by
+    the number of rows of each. The position of each id, which must be distinct, is stored in the
+    look-up of ``last`` under the next generation. Other arguments, the result and errors are those
+    of :func:`gather_over`. The host waits for nothing.
+    """
+    if not ids.is_cuda:
+        raise UsageError("ids must be on a CUDA device, which reads the table")
+    (rows, known), (cached, in_cache) = last, cache
+    load_native()
+    with native_errors():
+        out: Tensor = torch.ops.gnnbench.gather_over_cache(
+            table, rows, known.slots, known.generations, known.generation, True, cached,
+            in_cache.slots, in_cache.generations, in_cache.generation, ids, hits, page_bytes,
+            blocks, depth,
+        )  # fmt: skip
+    return out

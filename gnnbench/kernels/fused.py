@@ -11,6 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import MiniBatch
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.picks import PickSpec
@@ -103,6 +104,11 @@ class DenseMap:
         return self.ids
 
 
+# vectorized:  one pass over the edges, with vector instructions and prefetching.
+# algorithm-1: the paper's two loops, one after the other, without either; CPU only.
+FASTSAMPLE_KERNELS = ("vectorized", "algorithm-1")
+
+
 def fastsample(
     graph_indptr: Tensor,
     graph_indices: Tensor,
@@ -116,15 +122,23 @@ def fastsample(
     dense_map: DenseMap,
     with_positions: bool = False,
     capacity: Sequence[int] = (),
+    kernel: str = FASTSAMPLE_KERNELS[0],
 ) -> tuple[MiniBatch, list[int]]:
     """Sample a mini-batch straight into CSC over a dense map (FastSample, Algorithm 1).
 
     ``dense_map``, on the seeds' device, is empty again afterwards, also after an error: only
-    entries that the batch touched are reset. Otherwise as :func:`fused_map`.
+    entries that the batch touched are reset. ``kernel`` is one of ``FASTSAMPLE_KERNELS``; edges are
+    the same. Otherwise as :func:`fused_map`.
     """
+    if kernel not in FASTSAMPLE_KERNELS:
+        known = " or ".join(f"'{name}'" for name in FASTSAMPLE_KERNELS)
+        raise UsageError(f"kernel must be {known}, not '{kernel}'")
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
-    args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
-    flat = call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
+    args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin())
+    if kernel == "vectorized":
+        flat = call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args, capacity)
+    else:
+        flat = call("fastsample_loops", graph_indptr, graph_indices, seeds, fanouts, *args)
     mini = mini_batch(flat, seeds, spec, frontier, with_positions)
     return mini, _taken(flat, len(fanouts), frontier)
 

@@ -61,11 +61,11 @@ def gnnlab(
 ) -> MiniBatch:
     """Sample a mini-batch, all hops in one dispatch: per hop, then the versioned table.
 
-    GNNLab's method (EuroSys'22, section 5.1): the table accumulates the nodes of a batch's hops,
-    the next batch raises the version instead of clearing it. ``table`` on the device of the seeds;
-    where it is too small it grows and the batch is done again, the same. Arguments and errors
-    otherwise as :func:`gnnbench.kernels.sampler.hop_by_hop`; local ids beyond the seeds come in any
-    order.
+    As in GNNLab's code, the table accumulates the nodes of a batch's hops. The next batch raises
+    the version instead of clearing the table, which GNNLab's code does not. ``table`` on the device
+    of the seeds; where it is too small it grows and the batch is done again, the same. Arguments
+    and errors otherwise as :func:`gnnbench.kernels.sampler.hop_by_hop`; local ids beyond the seeds
+    come in any order.
     """
     load_native()
     spec = PickSpec.of(pick)

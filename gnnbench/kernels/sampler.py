@@ -11,7 +11,18 @@ from gnnbench.core.minibatch import Block, MiniBatch
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.picks import PickSpec
 
-ID_MAPS = ("three-pass", "fused")
+# three-pass:         DGL's passes, which remember where the first one stored a node.
+# three-pass-probing: each pass probes the table again, as in DGL.
+# fused:              FastGL's Fused-Map (ASPLOS'24, section 4.3).
+ID_MAPS = ("three-pass", "three-pass-probing", "fused")
+
+# warp:  the threads that suit the pick; for a reservoir a warp, and a block for long rows.
+# block: a block for each row, as in DGL; CUDA and reservoirs only.
+ROW_WORKERS = ("warp", "block")
+
+# csr: picks are written row by row at known offsets.
+# coo: both ends of each edge are written, and DGL's to_block makes a block of them.
+EDGES = ("csr", "coo")
 
 
 def hop_by_hop(
@@ -26,6 +37,8 @@ def hop_by_hop(
     batch: int,
     with_positions: bool = False,
     id_map: str = ID_MAPS[0],
+    worker: str = ROW_WORKERS[0],
+    edges: str = EDGES[0],
 ) -> MiniBatch:
     """Sample a mini-batch, all hops in one dispatch (DGL's method: per hop, then an id map).
 
@@ -44,8 +57,12 @@ def hop_by_hop(
         batch: number of the batch in its epoch, below 2^32.
         with_positions: also return each edge's offset in ``graph_indices``; random walks have
             none and return each neighbour's visits as ``weights`` in any case.
-        id_map: one of ``ID_MAPS``; ``"fused"`` is FastGL's Fused-Map (ASPLOS'24, section 4.3),
-            which numbers nodes as it inserts them, over a table of its own for each hop.
+        id_map: one of ``ID_MAPS``; ``"fused"`` numbers nodes as it inserts them, over a table of
+            its own for each hop.
+        worker: one of ``ROW_WORKERS``; the edges are the same.
+        edges: one of ``EDGES``. ``"coo"`` goes with id_map ``"three-pass-probing"``, frontier
+            ``"cumulative"`` and, on a GPU, worker ``"block"`` only; on a GPU edges are in any order
+            within a row. Random walks have no ``"coo"``.
 
     Returns:
         Blocks, input layer first. Local ids are the order of first occurrence, destinations
@@ -70,6 +87,8 @@ def hop_by_hop(
             batch,
             with_positions,
             id_map,
+            worker,
+            edges,
         )
     return mini_batch(flat, seeds, spec, frontier, with_positions)
 
@@ -128,16 +147,17 @@ def sample_hop(
     return indptr, neighbors, positions, weights
 
 
-def id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:
+def id_map(dst: Tensor, neighbors: Tensor, variant: str = ID_MAPS[0]) -> tuple[Tensor, Tensor]:
     """Rename global ids to local ones, in order of first occurrence, destinations first.
 
     ``dst`` ``[n]`` (unique) and ``neighbors`` ``[edges]`` of one id dtype, ids at least 0. Returns
     ``src_nodes`` ``[num_src]`` in that dtype and the local ids of ``neighbors``, int32 ``[edges]``.
-    The three passes of DGL's ``OrderedHashTable``. Raises ``UsageError``.
+    The three passes of DGL's ``OrderedHashTable``; ``variant`` is one of ``ID_MAPS[:2]``. Raises
+    ``UsageError``.
     """
     load_native()
     with native_errors():
-        src_nodes, local = torch.ops.gnnbench.id_map(dst, neighbors)
+        src_nodes, local = torch.ops.gnnbench.id_map(dst, neighbors, variant)
     return src_nodes, local
 
 

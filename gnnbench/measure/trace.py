@@ -10,7 +10,9 @@ from pathlib import Path
 
 import torch
 
+from gnnbench.core.files import write_text
 from gnnbench.measure.timeline import OpenSpan, SpanKey, Timeline
+from gnnbench.measure.trace_summary import summarize
 
 
 class TracedTimeline(Timeline):
@@ -49,6 +51,8 @@ def write_trace(
 ) -> None:  # fmt: skip
     """Run ``work`` under the profiler and write its trace to ``path`` (``.json.gz``).
 
+    A file of the same name that ends in ``.txt`` has the calls and kernels that took longest.
+
     ``work`` gets a timeline whose spans become ranges of the trace. ``title`` is the name of the
     process in it.
     """
@@ -68,10 +72,11 @@ def write_trace(
         timeline.stop()
     path.parent.mkdir(parents=True, exist_ok=True)
     profiler.export_chrome_trace(str(path))
-    _set_title(path, title)
+    _finish(path, title)
 
 
-def _set_title(path: Path, title: str) -> None:
+def _finish(path: Path, title: str) -> None:
+    """Name the process in a trace, and write its summary."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     trace["traceName"] = title
@@ -80,3 +85,7 @@ def _set_title(path: Path, title: str) -> None:
             event["args"]["name"] = title
     with gzip.open(path, "wt", encoding="utf-8") as file:
         json.dump(trace, file)
+    write_text(
+        path.with_name(path.name.removesuffix(".json.gz") + ".txt"),
+        f"{title}\n\n{summarize(trace['traceEvents'])}",
+    )

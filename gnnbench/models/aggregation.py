@@ -14,6 +14,7 @@ from gnnbench.kernels.missing import gpu_missing, native_missing
 from gnnbench.kernels.pyg_import import pyg_missing, require_pyg
 
 NARROWING, FEWEST_BYTES = "narrowing", "fewest-bytes"
+GATHER, SCATTER = "gather", "scatter"
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from contextlib import AbstractContextManager
@@ -37,6 +38,10 @@ class AggregateSpec(Spec):
     captured: ClassVar[bool] = False  # whether a CUDA graph can capture its layers
     by_chance: ClassVar[tuple[str, ...]] = ()
     lacks: ClassVar[tuple[str, ...]] = ()
+
+    def adds_by_chance(self, device: str) -> bool:
+        """Whether this configuration adds in a nondeterministic order on ``device``."""
+        return device in self.by_chance
 
     @classmethod
     @abstractmethod
@@ -119,16 +124,26 @@ class Tuned(OwnOrder):
 
 @dataclass(frozen=True)
 class MemoryAware(AggregateSpec):
-    """Our layers; FastGL's Memory-Aware kernels."""
+    """Our layers; FastGL's Memory-Aware kernels, as published."""
 
     name: ClassVar[str] = "memory-aware"
-    summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation"
+    summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation, as published"
+    implementation: ClassVar[int] = 2  # 1 read ids from global memory and had barriers of the block
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
     padded: ClassVar[bool] = True
     captured: ClassVar[bool] = True
 
     x: int = option(8, "destinations of a block of threads (the paper's X)", (1, 2, 4, 8, 16, 32))
     y: int = option(32, "columns of a block of threads (the paper's Y)", (8, 16, 32))
+    backward: str = option(
+        GATHER, "gradient: the same sum over the transpose, as by Eq. 5 (gather), or added to the"
+        " rows of sources by atomics, as by the authors' code (scatter)",
+        (GATHER, SCATTER), added=True,
+    )  # fmt: skip
+
+    def adds_by_chance(self, device: str) -> bool:
+        """The scatter uses atomics."""
+        return self.backward == SCATTER
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -147,9 +162,46 @@ class MemoryAware(AggregateSpec):
         from gnnbench.models.native import Native
 
         load_native()
+        scatter = self.backward == SCATTER
         return Native(
-            partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y),
-            partial(attend_memory_aware, x_nodes=self.x, y_dims=self.y),
+            partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y, scatter=scatter),
+            partial(attend_memory_aware, x_nodes=self.x, y_dims=self.y, scatter=scatter),
+        )
+
+
+@dataclass(frozen=True)
+class MemoryAwareWarp(AggregateSpec):
+    """Our layers; FastGL's Memory-Aware aggregation at its best."""
+
+    name: ClassVar[str] = "memory-aware-warp"
+    summary: ClassVar[str] = "our layers, over Memory-Aware aggregation with a warp per destination"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    padded: ClassVar[bool] = True
+    captured: ClassVar[bool] = True
+
+    x: int = option(8, "warps of a block of threads", (1, 2, 4, 8))
+    y: int = option(128, "most columns of a destination that a warp sums at once", (64, 128))
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native libraries must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the kernels."""
+        from functools import partial
+
+        from gnnbench.kernels.aggregate_memory_aware import (
+            aggregate_memory_aware_warp,
+            attend_memory_aware_warp,
+        )
+        from gnnbench.kernels.library import load_native
+        from gnnbench.models.native import Native
+
+        load_native()
+        return Native(
+            partial(aggregate_memory_aware_warp, warps=self.x, columns=self.y),
+            partial(attend_memory_aware_warp, warps=self.x, columns=self.y),
         )
 
 
@@ -245,7 +297,7 @@ class GnnAdvisor(AggregateSpec):
 
         load_native()
         run = partial(aggregate_groups, group=self.group, dim_workers=self.dim_workers)
-        return Native(run if watch is None else partial(run, watch=watch))
+        return Native(run if watch is None else partial(run, watch=watch), weighs=False)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,24 @@ def gin(kind: LayerKind, weights: MlpWeights) -> nn.Module:
     return layer
 
 
+class DglSymmetric(nn.Module):
+    """``GraphConv`` with ``norm="both"``, which takes its W transposed, and from outside, too."""
+
+    def __init__(self, weights: LinearWeights) -> None:
+        from dgl.nn.pytorch import GraphConv
+
+        super().__init__()
+        out, into = weights.neighbour.shape
+        self.weight = nn.Parameter(weights.neighbour.clone())
+        self.conv = GraphConv(into, out, norm="both", weight=False, allow_zero_in_degree=True)
+        set_to(self.conv.bias, weights.bias)
+
+    def forward(self, block: DglBlock, x: Tensor) -> Tensor:
+        """Rows of the block's destinations."""
+        rows: Tensor = self.conv(block, x, weight=self.weight.t())
+        return rows
+
+
 class DglAttention(nn.Module):
     """``GATConv`` with concatenated heads; destinations may have no neighbours."""
 
@@ -118,8 +136,10 @@ class DglFramework(Framework["DglBlock"]):
         self._dgl = require_dgl()
 
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
-        """``SAGEConv``, ``GINConv``, ``GATConv``; PinSAGE by message passing."""
+        """``SAGEConv``, ``GraphConv``, ``GINConv``, ``GATConv``; PinSAGE by message passing."""
         match weights:
+            case LinearWeights() if kind.symmetric:
+                return DglSymmetric(weights)
             case LinearWeights():
                 return sage(kind, weights)
             case MlpWeights():
@@ -150,8 +170,11 @@ class DglFramework(Framework["DglBlock"]):
         return dgl_block
 
     def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[DglBlock] | None:
-        """``update_all`` as in ``SAGEConv``; for ``gcn`` with the own row and the division."""
-        if weighted:
+        """``update_all`` as in ``SAGEConv``; for ``gcn`` with the own row and the division.
+
+        Weighted sums as in ``GraphConv`` with weights; only sums have weights.
+        """
+        if weighted and mode != "sum":
             return None
         fn = self._dgl.function
         reduce = fn.mean if mode == "mean" else fn.sum
@@ -159,7 +182,11 @@ class DglFramework(Framework["DglBlock"]):
         def run(block: DglBlock, x: Tensor, weights: Tensor | None) -> Tensor:
             with block.local_scope():
                 block.srcdata["h"] = x
-                block.update_all(fn.copy_u("h", "m"), reduce("m", "neigh"))
+                if weights is None:
+                    block.update_all(fn.copy_u("h", "m"), reduce("m", "neigh"))
+                else:
+                    block.edata["w"] = weights
+                    block.update_all(fn.u_mul_e("h", "w", "m"), reduce("m", "neigh"))
                 out: Tensor = block.dstdata["neigh"]
                 if mode == "gcn":
                     own = x[: block.num_dst_nodes()]

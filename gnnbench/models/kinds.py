@@ -26,7 +26,10 @@ class LayerKind:
     ``linear``     W_neighbour a_v (+ W_self h_v) + bias; ``own_weights``: there is W_self.
                    W_neighbour goes first where it narrows the rows, in every framework: it commutes
                    with the aggregation and leaves fewer bytes to aggregate (DGL's layers decide the
-                   same way; ``aggregate.linear=fewest-bytes`` decides otherwise)
+                   same way; ``aggregate.linear=fewest-bytes`` decides otherwise). ``symmetric``: an
+               edge (u, v) of the sum weighs 1 / sqrt(d_u d_v), where d_u counts the block's edges
+               that begin at u and d_v those that end at v: DGL's ``GraphConv`` with
+               ``norm="both"``, by which FastGL (sections 2.1 and 6.1) trains GCN
     ``mlp``        W_2 ReLU(W_1 (h_v + a_v) + bias_1) + bias_2, aggregated before W_1 in every
                    framework, as DGL's and PyG's own layers do
     ``attention``  sum of alpha_uv W h_u + bias, alpha_uv the softmax over v's neighbours of
@@ -45,6 +48,7 @@ class LayerKind:
     form: Form = "linear"
     heads: int = 1
     unit_rows: bool = False
+    symmetric: bool = False
     paper: str = ""
 
     def check_hidden(self, hidden: int) -> None:
@@ -69,4 +73,12 @@ PINSAGE = LayerKind(
     paper="Ying et al., KDD 2018, Algorithm 1; class scores as they are",
 )  # fmt: skip
 
-MODELS: dict[str, LayerKind] = {k.name: k for k in (GCN, GRAPHSAGE, GIN, GAT, PINSAGE)}
+# Kipf's Eq. 2 on a block. The graph must have self loops if own rows are to count, as in Kipf's.
+GCN_SYMMETRIC = LayerKind(
+    "gcn-symmetric", "sum", symmetric=True,
+    paper="Kipf and Welling, ICLR 2017, weighted by degrees in the block as DGL's GraphConv",
+)  # fmt: skip
+
+MODELS: dict[str, LayerKind] = {
+    k.name: k for k in (GCN, GRAPHSAGE, GIN, GAT, PINSAGE, GCN_SYMMETRIC)
+}

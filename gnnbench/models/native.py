@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Batch, Block
 from gnnbench.kernels.bias_relu import bias_relu
+from gnnbench.kernels.symmetric import symmetric_factors, symmetric_weights
 from gnnbench.models.framework import Aggregation, Attention, Framework
 from gnnbench.models.kinds import SLOPE, LayerKind, Mode
 from gnnbench.models.weights import (
@@ -54,7 +55,8 @@ class NativeLayer(nn.Module):
 
     W is applied before the aggregation where it narrows the rows. With ``fewest_bytes`` it is
     applied afterwards where that moves fewer rows (:func:`moves_less_aggregated_first`), and a bias
-    and its ReLU are one operator (:func:`gnnbench.kernels.bias_relu.bias_relu`).
+    and its ReLU are one operator (:func:`gnnbench.kernels.bias_relu.bias_relu`). ``weighs``: the
+    aggregation takes edge weights; otherwise rows are scaled by the factors of both ends.
     """
 
     def __init__(
@@ -63,9 +65,10 @@ class NativeLayer(nn.Module):
         weights: LinearWeights,
         aggregate: Aggregate,
         fewest_bytes: bool = False,
+        weighs: bool = True,
     ) -> None:
         super().__init__()
-        self._fewest_bytes = fewest_bytes
+        self._fewest_bytes, self._symmetric, self._weighs = fewest_bytes, kind.symmetric, weighs
         self.weight = nn.Parameter(weights.neighbour.clone())
         self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
         self.bias = nn.Parameter(weights.bias.clone())
@@ -94,10 +97,19 @@ class NativeLayer(nn.Module):
     ) -> Tensor:
         """The neighbours' contribution plus ``own`` (None: nothing)."""
         if self._narrows and not self._aggregates_first(block, x):
-            rows = self._aggregate(block, x @ self.weight.t(), self._mode, edge_weight)
+            rows = self._aggregated(block, x @ self.weight.t(), edge_weight)
             return rows if own is None else own + rows
-        sums = self._aggregate(block, x, self._mode, edge_weight)
+        sums = self._aggregated(block, x, edge_weight)
         return sums @ self.weight.t() if own is None else torch.addmm(own, sums, self.weight.t())
+
+    def _aggregated(self, block: Block, x: Tensor, edge_weight: Tensor | None) -> Tensor:
+        if not self._symmetric:
+            return self._aggregate(block, x, self._mode, edge_weight)
+        if self._weighs:
+            return self._aggregate(block, x, self._mode, symmetric_weights(block))
+        source, destination = symmetric_factors(block)
+        sums = self._aggregate(block, x * source.unsqueeze(1), self._mode)
+        return sums * destination.unsqueeze(1)
 
     def _aggregates_first(self, block: Block, x: Tensor) -> bool:
         if not self._fewest_bytes or x.requires_grad or not torch.is_grad_enabled():
@@ -188,20 +200,28 @@ class NativeConvolve(nn.Module):
 
 
 class Native(Framework[Block]):
-    """Native layers over one aggregation and, where there is one, its attention."""
+    """Native layers over one aggregation and, where there is one, its attention.
+
+    ``weighs``: the aggregation takes edge weights.
+    """
 
     name: ClassVar[str] = "native"
 
     def __init__(
-        self, aggregate: Aggregate, attend: Attend | None = None, fewest_bytes: bool = False
+        self,
+        aggregate: Aggregate,
+        attend: Attend | None = None,
+        fewest_bytes: bool = False,
+        weighs: bool = True,
     ) -> None:
-        self._aggregate, self._attend, self._fewest_bytes = aggregate, attend, fewest_bytes
+        self._aggregate, self._attend = aggregate, attend
+        self._fewest_bytes, self._weighs = fewest_bytes, weighs
 
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
         """Any kind of layer; attention only where an attention was given."""
         match weights:
             case LinearWeights():
-                return NativeLayer(kind, weights, self._aggregate, self._fewest_bytes)
+                return NativeLayer(kind, weights, self._aggregate, self._fewest_bytes, self._weighs)
             case MlpWeights():
                 return NativeMlp(kind, weights, self._aggregate)
             case AttentionWeights():
@@ -222,8 +242,10 @@ class Native(Framework[Block]):
         """The batch's blocks, unchanged."""
         return batch.blocks
 
-    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[Block]:
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[Block] | None:
         """The aggregation given to the constructor."""
+        if weighted and not self._weighs:
+            return None
         return lambda block, x, weights: self._aggregate(block, x, mode, weights)
 
     def attention(self) -> Attention[Block] | None:

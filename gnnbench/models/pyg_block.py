@@ -25,8 +25,20 @@ class PygBlock:
     @property
     def degree(self) -> Tensor:
         """Sampled edges of each destination."""
-        dst = self.edge_index[1]
-        if not dst.is_cuda:
-            return torch.bincount(dst, minlength=self.num_dst).to(torch.float32)
-        ones = torch.ones_like(dst, dtype=torch.float32)
-        return ones.new_zeros(self.num_dst).scatter_add_(0, dst, ones)  # bincount would wait
+        return _counted(self.edge_index[1], self.num_dst)
+
+    @property
+    def symmetric(self) -> Tensor:
+        """Weight 1 / sqrt(d_u d_v) of each edge, float32 ``[num_edges]``, as ``gcn_norm`` computes
+        it, by the block's degrees of sources and destinations."""
+        src, dst = self.edge_index
+        begun, ended = _counted(src, self.num_src).rsqrt(), self.degree.rsqrt()
+        return begun[src] * ended[dst]
+
+
+def _counted(ids: Tensor, bound: int) -> Tensor:
+    """How often each id below ``bound`` occurs, float32."""
+    if not ids.is_cuda:
+        return torch.bincount(ids, minlength=bound).to(torch.float32)
+    ones = torch.ones_like(ids, dtype=torch.float32)
+    return ones.new_zeros(bound).scatter_add_(0, ids, ones)  # bincount would wait

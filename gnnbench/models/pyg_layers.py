@@ -24,7 +24,7 @@ from gnnbench.models.weights import (
 
 
 class PygLayer(MessagePassing):
-    """GCN and GraphSAGE; the narrower rows are aggregated."""
+    """Both kinds of GCN, and GraphSAGE; the narrower rows are aggregated."""
 
     def __init__(self, kind: LayerKind, weights: LinearWeights) -> None:
         super().__init__(aggr="mean" if kind.mode == "mean" else "sum")
@@ -32,7 +32,7 @@ class PygLayer(MessagePassing):
         self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
         self.bias = nn.Parameter(weights.bias.clone())
         self._narrows = weights.neighbour.shape[0] < weights.neighbour.shape[1]
-        self._mode = kind.mode
+        self._mode, self._symmetric = kind.mode, kind.symmetric
 
     def forward(self, block: PygBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
@@ -42,10 +42,16 @@ class PygLayer(MessagePassing):
         if self._narrows:
             x = x @ self.weight.t()
         to = x[: block.num_dst]
-        h = self.propagate(block.edge_index, x=(x, to), size=(block.num_src, block.num_dst))
+        size = (block.num_src, block.num_dst)
+        norm = block.symmetric.to(x.dtype) if self._symmetric else None
+        h = self.propagate(block.edge_index, x=(x, to), norm=norm, size=size)
         if self._mode == "gcn":
             h = (h + to) / (block.degree + 1).unsqueeze(1)
         return own + h if self._narrows else torch.addmm(own, h, self.weight.t())
+
+    def message(self, x_j: Tensor, norm: Tensor | None) -> Tensor:
+        """A neighbour's row, weighted as by ``GCNConv``, which has no bipartite blocks."""
+        return x_j if norm is None else norm.view(-1, 1) * x_j
 
 
 class PygOwnLayer(nn.Module):
@@ -122,9 +128,13 @@ class PygMessages(MessagePassing):
 
     def forward(self, block: PygBlock, x: Tensor, weights: Tensor | None = None) -> Tensor:
         """Rows of the block's destinations."""
-        to = x[: block.num_dst]
-        h: Tensor = self.propagate(block.edge_index, x=(x, to), size=(block.num_src, block.num_dst))
+        to, size = x[: block.num_dst], (block.num_src, block.num_dst)
+        h: Tensor = self.propagate(block.edge_index, x=(x, to), norm=weights, size=size)
         return (h + to) / (block.degree + 1).unsqueeze(1) if self._mode == "gcn" else h
+
+    def message(self, x_j: Tensor, norm: Tensor | None) -> Tensor:
+        """A neighbour's row by the weight of its edge."""
+        return x_j if norm is None else norm.view(-1, 1) * x_j
 
 
 class PygAttends(MessagePassing):
@@ -175,8 +185,8 @@ class PygFramework(Framework[PygBlock]):
         return [PygBlock(edge_index(b), b.num_src, b.num_dst, b.weights) for b in batch.blocks]
 
     def aggregation(self, mode: Mode, weighted: bool) -> Aggregation[PygBlock] | None:
-        """``propagate``, without weights."""
-        return None if weighted else PygMessages(mode)
+        """``propagate``; only sums have weights."""
+        return None if weighted and mode != "sum" else PygMessages(mode)
 
     def attention(self) -> Attention[PygBlock]:
         """The computation of ``GATConv`` on scores and rows."""

@@ -60,6 +60,15 @@ def graphsage(w: LinearWeights, block: Block, x: Values) -> Values:
     return means @ w.neighbour.t() + x[: block.num_dst] @ w.self_.t() + w.bias
 
 
+def gcn_symmetric(w: LinearWeights, block: Block, x: Values) -> Values:
+    """W sum of sampled / sqrt(d_u d_v) + bias; no edge has a degree of 0."""
+    sources = block.indices.long()
+    begun = torch.bincount(sources, minlength=block.num_src).double().unsqueeze(1)
+    ended = block.indptr.diff().double().unsqueeze(1)
+    sums = edge_sums(block, x[sources] / begun.sqrt()[sources])
+    return sums / ended.clamp_min(1).sqrt() @ w.neighbour.t() + w.bias
+
+
 def gin(w: MlpWeights, block: Block, x: Values) -> Values:
     """An MLP of own + sum of sampled."""
     sums = neighbour_sums(block, x) + x[: block.num_dst]
@@ -102,7 +111,8 @@ def layer(model: str, weights: LayerWeights, block: Block, x: Values) -> Values:
     """Rows of the block's destinations ``[num_dst, out]``, float64, from float64 rows ``x``."""
     match weights.mapped(Tensor.double):
         case LinearWeights() as linear:
-            return gcn(linear, block, x) if model == "gcn" else graphsage(linear, block, x)
+            formula = {"gcn": gcn, "graphsage": graphsage, "gcn-symmetric": gcn_symmetric}[model]
+            return formula(linear, block, x)
         case MlpWeights() as mlp:
             return gin(mlp, block, x)
         case AttentionWeights() as attention:

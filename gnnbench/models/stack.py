@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnbench.core import names
+from gnnbench.kernels.dropout import Masks
 from gnnbench.models.framework import BlockT, Framework
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import layer_dims, make_weights
@@ -16,8 +17,12 @@ from gnnbench.models.weights import layer_dims, make_weights
 class Stack(nn.Module):
     """``h = layer(block, h)`` for each block, input layer first; ReLU between two layers.
 
-    ``unit_rows``: rows are then divided by their l2 norm (at least 1e-12).
+    ``unit_rows``: rows are then divided by their l2 norm (at least 1e-12). ``masks``: dropout of
+    the rows between two layers, last, as in DGL's examples; None, as outside of training, drops
+    nothing.
     """
+
+    masks: Masks | None = None
 
     def __init__(self, layers: Sequence[nn.Module], unit_rows: bool = False) -> None:
         super().__init__()
@@ -28,6 +33,8 @@ class Stack(nn.Module):
         """Rows of the seeds ``[num_seeds, classes]`` from input rows ``[num_src, feature_dim]``."""
         for number, block in zip(range(len(self.layers)), blocks, strict=True):
             x = self.layer(number, block, x)
+            if self.masks is not None and number + 1 < len(self.layers):
+                x = self.masks(number, x)
         return x
 
     def layer(self, number: int, block: object, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ messages come with an event, because the work that they announce may still run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -50,15 +51,17 @@ class TensorSlice:
 class BufferFilled:
     """A buffer has a batch; in ``batch`` a ``TensorSlice`` takes the place of every tensor.
 
-    ``address`` is set if the buffer has new memory, ``event`` (a CUDA IPC handle) the first time:
-    the event is reached when the buffer is written.
+    ``rows`` is None if the batch comes without rows. The first ``used`` of the buffer's ``size``
+    bytes are written. ``address`` is set if the buffer has new memory, ``event`` (a CUDA IPC
+    handle) the first time: the event is reached when the buffer is written.
     """
 
     buffer: int
     batch: MiniBatch[TensorSlice]
-    rows: TensorSlice
+    rows: TensorSlice | None
     address: Address | None
     size: int
+    used: int
     event: bytes | None
 
 
@@ -84,13 +87,17 @@ class BufferLayout:
         key = (tensor.data_ptr(), tensor.dtype)
         begin, elements = self._placed.get(key, (0, 0))
         if tensor.numel() > elements:
-            begin = self.size
-            self.size += -(-tensor.numel() * tensor.element_size() // ALIGN) * ALIGN
-            self._placed[key] = begin, tensor.numel()
-            tensor_slice = TensorSlice(begin, tensor.dtype, tuple(tensor.shape))
+            tensor_slice = self.reserve(tensor.dtype, tuple(tensor.shape))
+            self._placed[key] = tensor_slice.begin, tensor.numel()
             self.slices.append((tensor_slice, tensor))
             return tensor_slice
         return TensorSlice(begin, tensor.dtype, tuple(tensor.shape))
+
+    def reserve(self, dtype: torch.dtype, shape: tuple[int, ...]) -> TensorSlice:
+        """Place a tensor that is written later."""
+        begin = self.size
+        self.size += -(-torch.Size(shape).numel() * dtype.itemsize // ALIGN) * ALIGN
+        return TensorSlice(begin, dtype, shape)
 
 
 def copy_ids(batch: MiniBatch) -> None:
@@ -105,13 +112,18 @@ def copy_ids(batch: MiniBatch) -> None:
 
 
 class ProducerBuffer:
-    """The producer's side of one buffer. ``grown`` counts new memory, ``written`` counts bytes."""
+    """The producer's side of one buffer.
+
+    ``grown`` counts new memory, ``written`` bytes, and ``copied`` the bytes of rows that were
+    gathered elsewhere first.
+    """
 
     def __init__(self, number: int, device: torch.device) -> None:
         self._number, self._device = number, device
         self.free = True
-        self.grown = self.written = 0
+        self.grown = self.written = self.copied = 0
         self._memory: Memory | None = None
+        self._is_announced = True  # the consumer has been sent the memory's address
         self._replaced: list[Memory] = []  # which the consumer may still have open
         self._written_event: torch.cuda.Event | None = None
         self._read_event: torch.cuda.Event | None = None
@@ -126,19 +138,50 @@ class ProducerBuffer:
         if self._read_event is not None:
             self._read_event.wait(torch.cuda.current_stream(self._device))
 
-    def write(self, batch: MiniBatch, rows: Tensor) -> BufferFilled:
-        """Copy a batch and its rows into the buffer, which must be free."""
+    def write(self, batch: MiniBatch, rows: Tensor | None) -> BufferFilled:
+        """Copy a batch and its rows, if it has any, into the buffer, which must be free."""
         layout = BufferLayout()
         batch_slices = batch.mapped(layout.place)
-        row_slice = layout.place(rows)
-        address = self._reserve(layout.size)
-        assert self._memory is not None
+        row_slice = None if rows is None else layout.place(rows)
+        self._copy(layout)
+        if rows is not None:
+            self.copied += rows.numel() * rows.element_size()
+        return self._filled(batch_slices, row_slice, layout)
+
+    def gather(
+        self, batch: MiniBatch, table: Tensor, load_into: Callable[[MiniBatch, Tensor], bool]
+    ) -> BufferFilled:
+        """Copy a batch into the buffer, which must be free, and have its rows written there.
+
+        ``table``: the feature table ``[nodes, ...]``. ``load_into(batch, out)`` writes the rows of
+        the input nodes to ``out``, and returns whether they were gathered there.
+        """
+        layout = BufferLayout()
+        batch_slices = batch.mapped(layout.place)
+        row_slice = layout.reserve(table.dtype, (batch.input_nodes.numel(), *table.shape[1:]))
+        rows = row_slice.of(self._copy(layout))
+        if not load_into(batch, rows):
+            self.copied += rows.numel() * rows.element_size()
+        return self._filled(batch_slices, row_slice, layout)
+
+    def _copy(self, layout: BufferLayout) -> Tensor:
+        """Copy the tensors of a layout into the buffer; returns its memory."""
+        memory = self._reserve(layout.size)
         for tensor_slice, tensor in layout.slices:
-            tensor_slice.of(self._memory.whole).copy_(tensor)
+            tensor_slice.of(memory).copy_(tensor)
+        return memory
+
+    def _filled(
+        self, batch: MiniBatch[TensorSlice], rows: TensorSlice | None, layout: BufferLayout
+    ) -> BufferFilled:
+        """Return the message that the buffer is written."""
+        assert self._memory is not None
         self.written += layout.size
         self.free = False
         event = self._mark() if self._device.type == "cuda" else None
-        return BufferFilled(self._number, batch_slices, row_slice, address, self.size, event)
+        address = None if self._is_announced else self._memory.address
+        self._is_announced = True
+        return BufferFilled(self._number, batch, rows, address, self.size, layout.size, event)
 
     def done(self, message: BufferReleased) -> None:
         """Note that the consumer no longer uses the batch, nor memory that was replaced."""
@@ -148,18 +191,18 @@ class ProducerBuffer:
         while self._replaced:
             self._replaced.pop().close()
 
-    def _reserve(self, size: int) -> Address | None:
-        """Provide ``size`` bytes; returns the address if the memory is new."""
+    def _reserve(self, size: int) -> Tensor:
+        """Return the buffer's memory, of at least ``size`` bytes."""
         if self._memory is not None and size <= self._memory.whole.numel():
-            return None
+            return self._memory.whole
         size = max(-(-(size + size // 4) // ALIGN) * ALIGN, LEAST_BYTES)
         on_host = self._device.type == "cpu"
         memory: Memory = HostMemory(size) if on_host else DeviceMemory(size, self._device)
         if self._memory is not None:
             self._replaced.append(self._memory)
-        self._memory = memory
+        self._memory, self._is_announced = memory, False
         self.grown += 1
-        return self._memory.address
+        return memory.whole
 
     def _mark(self) -> bytes | None:
         """Record the event behind the copies; returns its handle the first time."""
@@ -198,7 +241,7 @@ class ConsumerBuffer:
 
     def batch(self, message: BufferFilled) -> tuple[MiniBatch, Tensor]:
         """Return the batch and its rows as views of the buffer; ids are copies."""
-        assert self._memory is not None
+        assert self._memory is not None and message.rows is not None
         memory = self._memory.whole
         batch = message.batch.mapped(lambda tensor_slice: tensor_slice.of(memory))
         copy_ids(batch)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from gnnbench.core.job import Job
     from gnnbench.core.minibatch import Batch
+    from gnnbench.features.spec import StoreSpec
+    from gnnbench.pipelines.schedule import ScheduleSpec
+    from gnnbench.sampling.stage import SamplerSpec
 
 
 class Order(ABC):
@@ -39,6 +42,20 @@ class Order(ABC):
         """
         return list(range(len(batches)))
 
+    def put_aside(self, batch: Batch) -> Batch:
+        """Return a sampled batch in the form in which it waits for the rest of its window."""
+        return batch
+
+    def take(self, sampled: list[Batch], index: int) -> Batch:
+        """Return ``sampled[index]``, which runs next; it takes its place in the list."""
+        return sampled[index]
+
+    def stepped(self, batch: Batch) -> None:  # noqa: B027
+        """Free what a training step made of the batch and nothing needs."""
+
+    def release(self, sampled: list[Batch], index: int) -> None:  # noqa: B027
+        """Free what ``sampled[index]``, which ran, no longer needs."""
+
 
 @dataclass(frozen=True)
 class OrderSpec(Spec):
@@ -49,6 +66,11 @@ class OrderSpec(Spec):
     @abstractmethod
     def build(self, job: Job) -> Order:
         """Build the order of a cell's epochs."""
+
+    def check(
+        self, sampler: SamplerSpec, features: StoreSpec | None, schedule: ScheduleSpec
+    ) -> None:
+        """Raise ``UnsupportedError`` if the order cannot run with the other stages."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import torch
@@ -37,7 +37,10 @@ from gnnbench.core.counters import (
 )
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, Block
+from gnnbench.kernels.dropout import Masks
 from gnnbench.kernels.padding import pad_blocks
+from gnnbench.kernels.symmetric import symmetric_weights
+from gnnbench.models.kinds import MODELS
 from gnnbench.pipelines.training_step import Learner
 
 # Sizes of batches with equal numbers of seeds differ by about one percent, more with fewer seeds.
@@ -67,12 +70,12 @@ class PaddedShape:
     weighted: bool = False
 
     @classmethod
-    def of(cls, blocks: Sequence[Block]) -> PaddedShape:
-        """Return the shape of a batch without padding."""
+    def of(cls, blocks: Sequence[Block], weighted: bool = False) -> PaddedShape:
+        """Return the shape of a batch without padding; ``weighted`` whatever its blocks have."""
         return cls(
             (*(block.num_src for block in blocks), blocks[-1].num_dst),
             tuple(block.num_edges for block in blocks),
-            blocks[0].weights is not None,
+            weighted or blocks[0].weights is not None,
         )
 
     def fits(self, batch: PaddedShape) -> bool:
@@ -122,11 +125,17 @@ class PaddedMemory:
 
     ``labels`` int64 ``[seeds]``; rows are float32 ``[nodes, width]``, in one of the store's
     ``buffers`` or in an own buffer, which is allocated at its first use. The initial content is a
-    valid batch of padding only, with seeds of class 0.
+    valid batch of padding only, with seeds of class 0. ``masks``: those of dropout with ``p``, over
+    the nodes of hidden rows; None where it is 0.
     """
 
     def __init__(
-        self, shape: PaddedShape, width: int, device: torch.device, buffers: Sequence[Tensor] = ()
+        self,
+        shape: PaddedShape,
+        width: int,
+        device: torch.device,
+        buffers: Sequence[Tensor] = (),
+        p: float = 0.0,
     ) -> None:
         self.shape, self._device, self._width = shape, device, width
         self._no_id = self._int32(1)
@@ -136,6 +145,12 @@ class PaddedMemory:
             if buffer.dtype == torch.float32 and buffer.shape[0] >= shape.nodes[0]
         }
         self._own_buffer: Tensor | None = None
+        self.masks: Masks | None = None
+        if p:
+            nodes, place = (
+                torch.zeros(n, dtype=torch.int64, device=device) for n in (shape.nodes[1], 2)
+            )
+            self.masks = Masks(nodes, p, place=place)
         self.labels = torch.zeros(shape.nodes[-1], dtype=torch.int64, device=device)
         self._indptr = [self._int32(n + 1) for n in shape.nodes[1:]]
         self._indices = [self._int32(n) for n in shape.edges]
@@ -182,6 +197,14 @@ class PaddedMemory:
         if self._own_buffer is None:
             self._own_buffer = torch.zeros(self.shape.nodes[0], self._width, device=self._device)
         return self._own_buffer
+
+    def write_masks(self, masks: Masks, rows: int) -> None:
+        """Overwrite the masks with those of a batch, whose first layer returns so many rows."""
+        assert self.masks is not None and self.masks.place is not None
+        self.masks.nodes[:rows].copy_(masks.nodes[:rows], non_blocking=True)
+        key, batch = self.masks.place.split(1)
+        key.fill_(masks.key)  # as arguments of kernels: no copy to wait for
+        batch.fill_(masks.batch)
 
     def write(self, blocks: Sequence[Block], rows: Tensor, labels: Tensor) -> Tensor:
         """Overwrite the memory with a batch that fits; does not wait for the GPU.
@@ -251,6 +274,8 @@ class PaddedStep:
 
     def __init__(self, job: Job, learner: Learner, reserve: Reserve = no_buffers) -> None:
         self._job, self._learner, self._reserve = job, learner, reserve
+        # Padded edges begin at any source: degrees are counted before padding.
+        self._symmetric = MODELS[job.cell.model].symmetric
         self._memory: PaddedMemory | None = None
         self._padding = PaddingCounts(job.counts)
 
@@ -258,7 +283,7 @@ class PaddedStep:
         """Choose the shape; the time includes that of sampling the batches."""
         self._wait()
         begin = time.perf_counter()
-        seen = [PaddedShape.of(batch.blocks) for batch in batches]
+        seen = [PaddedShape.of(batch.blocks, self._symmetric) for batch in batches]
         if not seen:
             return {}
         self._make(PaddedShape.for_batches_like(seen))
@@ -268,6 +293,9 @@ class PaddedStep:
     def step(self, batch: Batch, rows: Tensor) -> None:
         """Run forward, backward and update; the loss stays a tensor on the device."""
         blocks = batch.blocks
+        if self._symmetric:
+            blocks = [block.to(self._job.device) for block in blocks]
+            blocks = [replace(block, weights=symmetric_weights(block)) for block in blocks]
         shape = PaddedShape.of(blocks)
         if self._memory is None or not self._memory.shape.fits(shape):
             self._wait()
@@ -277,6 +305,8 @@ class PaddedStep:
             self._padding.count_recapture(time.perf_counter() - begin)
         assert self._memory is not None
         padded_rows = self._memory.write(blocks, rows, self._learner.labels_of(batch))
+        if (masks := self._learner.masks_of(batch)) is not None:
+            self._memory.write_masks(masks, shape.nodes[1])
         self._learner.losses.append(self._run(padded_rows))
         self._padding.add(shape, self._memory.shape)
 
@@ -286,12 +316,16 @@ class PaddedStep:
             shape = shape.union(self._memory.shape)
         self._memory = None  # frees its memory before the next allocation
         graph, buffers = self._job.graph, self._reserve(shape.nodes[0])
-        self._memory = PaddedMemory(shape, graph.feature_dim, self._job.device, buffers)
+        p = self._job.cell.dropout
+        self._memory = PaddedMemory(shape, graph.feature_dim, self._job.device, buffers, p)
 
     def _run(self, rows: Tensor) -> Tensor:
         """Run one step on the batch in memory, with rows in this buffer; returns its loss."""
         assert self._memory is not None
-        return self._learner.learn(self._memory.blocks(), rows, self._memory.labels)
+        blocks = self._memory.blocks()
+        for block in blocks if self._symmetric else []:
+            block.symmetric = block.weights
+        return self._learner.learn(blocks, rows, self._memory.labels, self._memory.masks)
 
     def _wait(self) -> None:
         if self._job.device.type == "cuda":

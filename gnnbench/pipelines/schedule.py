@@ -75,6 +75,24 @@ class Stages:
             last = reordered[-1]
         return reordered
 
+    def put_aside(self, batch: Batch) -> Batch:
+        """Return a sampled batch of a window in the form in which it waits for the others."""
+        return batch if self.order is None else self.order.put_aside(batch)
+
+    def take(self, sampled: list[Batch], index: int) -> Batch:
+        """Return ``sampled[index]``, which runs next; call it before :meth:`load`."""
+        return sampled[index] if self.order is None else self.order.take(sampled, index)
+
+    def stepped(self, batch: Batch) -> None:
+        """Free what a training step made of the batch, where the order says so."""
+        if self.order is not None:
+            self.order.stepped(batch)
+
+    def release(self, sampled: list[Batch], index: int) -> None:
+        """Free what ``sampled[index]``, which ran, no longer needs."""
+        if self.order is not None:
+            self.order.release(sampled, index)
+
     def load(self, sampled: Sequence[Batch], index: int) -> Tensor:
         """Load the rows of ``sampled[index]``; announces each window of batches to the store."""
         assert self.store is not None

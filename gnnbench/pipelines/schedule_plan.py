@@ -44,6 +44,10 @@ class SchedulePlan:
         """
         return 2 * (window + self.outputs_in_flight)
 
+    def alone(self) -> ScheduleSpec:
+        """Return the schedule by which one process measures the memory that its batches take."""
+        return self._spec
+
     def adapted_to(self, features: StoreSpec | None) -> ScheduleSpec:
         """Return the spec with the defaults that depend on the feature store."""
         return self._spec

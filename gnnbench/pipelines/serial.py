@@ -81,16 +81,20 @@ def run_windows(
         window = batches[first - begin : first - begin + stages.window]
         for number, seeds in enumerate(window, first):
             with timeline.span("sample", number):
-                sampled.append(stages.sampler.sample(seeds, epoch, number))
+                sampled.append(stages.put_aside(stages.sampler.sample(seeds, epoch, number)))
         if stages.window > 1:
             with timeline.span("memory_io", first):
                 sampled = stages.reorder(sampled, last)
-        last = sampled[-1]
-        for index, batch in enumerate(sampled):
+        for index in range(len(sampled)):
             with timeline.span("memory_io", first + index):
+                batch = stages.take(sampled, index)
                 rows = stages.load(sampled, index)
             if stages.trainer is not None:
                 with timeline.span("compute", first + index):
                     stages.trainer.step(batch, rows)
+                    stages.stepped(batch)
             stages.keep(batch, rows)
+            stages.release(sampled, index)
+            del batch  # the next one may be fetched into its memory
+        last = sampled[-1]
     return last

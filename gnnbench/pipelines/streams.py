@@ -14,7 +14,10 @@ Mark = torch.cuda.Event | None  # a point in a stream's work; None on a CPU
 LINK, EVEN = FIRST = ("link", "even")  # whose kernels a GPU starts first
 # Kernels that use the link first, then sampling, which they wait for, then compute, which fills the
 # multiprocessors anyway: a lower number is earlier.
-PRIORITIES = {LINK: {"memory_io": -2, "sample": -1}, EVEN: {"memory_io": 0, "sample": 0}}
+PRIORITIES = {
+    LINK: {"memory_io": -2, "sample": -1},
+    EVEN: {"memory_io": 0, "sample": 0, "topology": 0},
+}
 
 
 class WorkStream:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from gnnbench.core.counters import Metric
     from gnnbench.core.minibatch import Batch
+    from gnnbench.kernels.dropout import Masks
 
 EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # kinds of training steps
 
@@ -32,7 +33,12 @@ class Learner(TrainingStep, Protocol):
     def labels_of(self, batch: Batch) -> Tensor:
         """Return the class of each seed, int64 ``[seeds]``; the loss ignores -1 (no label)."""
 
-    def learn(self, blocks: Sequence[object], rows: Tensor, labels: Tensor) -> Tensor:
+    def masks_of(self, batch: Batch) -> Masks | None:
+        """Return the dropout masks of a batch of the present epoch; None without dropout."""
+
+    def learn(
+        self, blocks: Sequence[object], rows: Tensor, labels: Tensor, masks: Masks | None = None
+    ) -> Tensor:
         """Run forward, loss, backward and update; returns the loss, a scalar on the device."""
 
     def kept(self) -> list[Tensor]:

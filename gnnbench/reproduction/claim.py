@@ -51,6 +51,8 @@ class PointFields(_Strict):
                    the axes of ``of`` and of ``versus``
     ``along_with`` columns that change together with that axis, such as the graph
     ``than``       labels ``of`` and ``versus`` of other pairs: the number is a ratio over theirs
+    ``than_rows``  columns in which those pairs differ from ``rows``, such as the graph; without
+                   ``than`` their labels are the same
     ``over``       a column, such as ``seed``: the mean over cells that differ in it is one number
     ``rows``       columns of ``cells.csv`` and their values; ``dataset`` is the graph's name,
                    whether real or a twin of any scale
@@ -73,6 +75,7 @@ class PointFields(_Strict):
     along: str = ""
     along_with: list[str] = []
     than: dict[Literal["of", "versus"], str] = {}
+    than_rows: dict[str, Value | list[Value]] = {}
     over: str = ""
     versus_rows: dict[str, Value | list[Value]] = Field(
         {}, validation_alias=AliasChoices("versus_rows", "beside_rows")
@@ -112,8 +115,11 @@ class ClaimPoint(PointFields):
             raise ValueError("'over' cannot be combined with 'along' or with times")
         if len(self.along.split()) > (2 if self.versus else 1):
             raise ValueError("'along' takes one path, or two with 'versus'")
-        if self.than and (len(self.than) != 2 or self.along or self.by != "ratio"):
+        relative = self.than or self.than_rows
+        if relative and (len(self.than) == 1 or self.along or self.by != "ratio"):
             raise ValueError("'than' needs 'of' and 'versus', by = \"ratio\" and no 'along'")
+        if self.than_rows and not self.versus:
+            raise ValueError("'than_rows' requires 'versus'")
         if self.along_with and not self.along:
             raise ValueError("'along_with' requires 'along'")
         if self.versus_rows and not self.versus:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from gnnbench.reproduction.claim import Claim, ClaimPoint
 from gnnbench.reproduction.evidence import MEASURED, RunEvidence, select
 from gnnbench.reproduction.measures import SPEEDUP_MEASURES, TIME_DEPENDENT
-from gnnbench.reproduction.time_ratios import TIME_MEASURES
 from gnnbench.schema import CellRow
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
@@ -63,11 +62,12 @@ def difference_from_paper(point: ClaimPoint, row: CellRow) -> str:
 def doubt_of(point: ClaimPoint, row: CellRow) -> str:
     """Why no verdict may rest on a row, or "".
 
-    Either its setting deviates from the paper's, or its times are unreliable.
+    Either its setting deviates from the paper's, or its times are unreliable. Ratios of times have
+    doubts of their own (``gnnbench.reproduction.time_ratios``).
     """
     if difference := difference_from_paper(point, row):
         return difference
-    if point.measure not in TIME_DEPENDENT and point.measure not in TIME_MEASURES:
+    if point.measure not in TIME_DEPENDENT:
         return ""
     if point.measure in SPEEDUP_MEASURES and (row["pairs"] or 0) < MIN_PAIRS:
         return f"fewer than {MIN_PAIRS} pairs of fresh processes"

@@ -11,6 +11,7 @@ from gnnbench.analysis.labels import Labels, fits, labels, parse_label, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
+from gnnbench.datasets.manifest import manifests
 from gnnbench.reproduction.planned import unmeasured_rows
 from gnnbench.schema import CellRow, SampleRow, reader
 from gnnbench.schema.raw import SAMPLE_JOURNAL, records
@@ -144,10 +145,11 @@ def open_runs(
 
 
 def graph_of(dataset: str) -> str:
-    """``papers100m`` of ``papers100m~twin@0.2+sym``."""
+    """``papers100m`` of ``papers100m~twin@0.2+sym``; of a variant the dataset that it varies."""
     for mark in "~@+":
         dataset = dataset.partition(mark)[0]
-    return dataset
+    manifest = manifests().get(dataset)
+    return dataset if manifest is None else manifest.variant_of or dataset
 
 
 def scale_of(dataset: str) -> float:

@@ -20,7 +20,8 @@ class CellGroup:
     """The cells of one number: those of ``first``, compared with those of ``second`` if any.
 
     Several cells of one side differ in one column, and their mean counts. ``earlier`` is the group
-    one step before on an axis, or that of ``than``; the number is then this group's over its.
+    one step before on an axis, or another pair (``than``, ``than_rows``); the number is then this
+    group's over its.
     """
 
     first: tuple[CellRow, ...]
@@ -42,7 +43,7 @@ class CellGroup:
 
 def groups(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
     """One group for each number of a point."""
-    if point.than:
+    if point.than or point.than_rows:
         yield from _relative(point, rows)
         return
     if point.along and point.versus:
@@ -86,12 +87,20 @@ def _growth(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
 
 
 def _relative(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
-    """Pairs of cells, each with the pair that ``than`` names, equal in all other settings."""
-    own = point.model_copy(update={"than": {}})
-    other = own.model_copy(update={"of": point.than["of"], "versus": point.than["versus"]})
+    """Pairs of cells, each with every other pair that ``than`` and ``than_rows`` name.
+
+    The two are equal in all other settings.
+    """
+
+    def other_rows(label: str, wanted: Mapping[str, object]) -> list[CellRow]:
+        return rows(label, {**point.than_rows, **wanted})
+
+    own = point.model_copy(update={"than": {}, "than_rows": {}})
+    other = own.model_copy(update=dict(point.than))
     labels = (own.of, own.versus, other.of, other.versus)
-    for a, b in product(groups(own, rows), groups(other, rows)):
-        if alike(a.first[0], b.first[0], {key for name in labels for key in parse_label(name)[1]}):
+    free = {*point.than_rows, *(key for name in labels for key in parse_label(name)[1])}
+    for a, b in product(groups(own, rows), groups(other, other_rows)):
+        if a != b and alike(a.first[0], b.first[0], free):
             yield CellGroup(a.first, a.second, b)
 
 

@@ -6,6 +6,8 @@ the number.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import exact, or_nan
 from gnnbench.schema import CellRow, RooflineRow
@@ -63,6 +65,22 @@ def hit_rate_gap(evidence: RunEvidence, row: CellRow) -> Estimate:
         if r["direction"] == "forward" and None not in (r["value"], r["l1_hit"], r["l2_hit"])
     ]
     return exact(max(counted)[1]) if counted else NOTHING
+
+
+def sampler_throughput(of: Literal["compute", "memory"]) -> MeasureFunction:
+    """Share of the GPU's peak throughput that a sampler's longest kernel reaches.
+
+    Exact: ncu counts one batch, with empty caches.
+    """
+
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
+        for r in evidence.run.roofline:
+            if (r["kind"], r["id"], r["name"]) == ("kernel", row["id"], "sample"):
+                share = r[f"{of}_throughput"]
+                return NOTHING if share is None else exact(share)
+        return NOTHING
+
+    return measure
 
 
 def level_ratio(faster: str, slower: str) -> MeasureFunction:

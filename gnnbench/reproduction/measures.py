@@ -70,6 +70,8 @@ MEASURES: Mapping[str, MeasureFunction] = MappingProxyType(
         "aggregate_rate": kernel_measures.aggregate_rate("forward"),
         "aggregate_backward_rate": kernel_measures.aggregate_rate("backward"),
         "hit_rate_gap": kernel_measures.hit_rate_gap,
+        "compute_throughput": kernel_measures.sampler_throughput("compute"),
+        "memory_throughput": kernel_measures.sampler_throughput("memory"),
         "shared_over_l2": kernel_measures.level_ratio("shared", "L2"),
         "l2_over_memory": kernel_measures.level_ratio("L2", "memory"),
         "id_map_s": stage_measures.stage_time("id_map"),

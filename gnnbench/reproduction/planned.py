@@ -26,7 +26,7 @@ PLANNED = "planned"  # status of a cell that was not reached
 # Columns of ``cells.csv`` that are axes of a cell, without system and recipe.
 AXES = (
     "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden", "learning_rate",
-    "threads", "seed", "max_batches", "evaluate", "env",
+    "dropout", "threads", "seed", "max_batches", "evaluate", "env",
 )  # fmt: skip
 
 
@@ -122,6 +122,7 @@ def _axes(cell: Cell, run: Run) -> CellRow:
         fanouts="/".join(map(str, cell.fanouts)),
         hidden=cell.hidden if cell.trains else None,
         learning_rate=cell.learning_rate if cell.trains else None,
+        dropout=cell.dropout or None,
         threads=cell.threads or run.record.machine.cores_usable or 0,
         seed=cell.seed,
         max_batches=cell.max_batches,

@@ -57,14 +57,19 @@ COLUMNS = (*ClaimFields.__annotations__, *NumberFields.__annotations__)
 
 
 def number(value: float, unit: str) -> str:
-    """``71.4 %`` of a share, ``2.03x`` of a ratio, ``1.4 GB`` of bytes, else six digits."""
+    """``71.4 %`` of a share, ``2.03x`` of a ratio, ``1.4 GB`` of bytes, else six digits.
+
+    From a million on a count has all digits, in groups of three.
+    """
     if math.isnan(value):
         return "?"
     if unit == "B":
         return f"{gigabytes(value)} GB"
     if unit == "%":
         return f"{100 * value:.4g} %"
-    return f"{value:.3g}x" if unit == "x" else f"{value:.6g}"
+    if unit == "x":
+        return f"{value:.3g}x"
+    return f"{value:,.0f}" if 1e6 <= abs(value) < math.inf else f"{value:.6g}"
 
 
 def printed(claim: Claim) -> str:

@@ -98,7 +98,7 @@ def _reported_ratios(
     if not is_primary and b["reference_id"] == a["id"] and b["work_class"] != "different":
         speedup = of_metric(evidence.metrics.row(b["id"], phase, m.SPEEDUP))
         if speedup.n:
-            yield speedup, _few_pairs(speedup.n)
+            yield speedup, _row_doubt(b) or _few_pairs(speedup.n)
 
 
 def _couple(evidence: RunEvidence, first: CellRow, second: CellRow) -> RatioRow | None:

@@ -19,6 +19,8 @@ class CounterRecord(KernelKey, total=False):
     l2_hit: float | None
     memory_bytes: float | None
     flops_run: float | None
+    compute_throughput: float | None
+    memory_throughput: float | None
 
 
 def on_cpu(kernels: Sequence[Kernel], sweep: Callable[[], None]) -> list[CounterRecord]:
@@ -39,14 +41,14 @@ def on_cpu(kernels: Sequence[Kernel], sweep: Callable[[], None]) -> list[Counter
 def on_gpu(kernels: Sequence[Kernel], program: Sequence[str]) -> list[CounterRecord]:
     """The same with Nsight Compute; ``program`` is a command that calls :func:`run_marked`."""
     try:
-        counts = ncu.counted(program)
-        if len(counts) != len(kernels):
-            raise perf.NoCounters(f"'ncu' saw {len(counts)} kernels of {len(kernels)}")
+        launches = ncu.launched(program)
+        if len(launches) != len(kernels):
+            raise perf.NoCounters(f"'ncu' saw {len(launches)} kernels of {len(kernels)}")
     except perf.NoCounters as error:
         return [_uncounted(kernel, error) for kernel in kernels]
     return [
         {**kernel.key(), "counters": "ncu", **ncu.rates(one)}
-        for kernel, one in zip(kernels, counts, strict=True)
+        for kernel, one in zip(kernels, launches, strict=True)
     ]
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
-from gnnbench.models.kinds import Mode
+from gnnbench.models.kinds import MODELS, Mode
 from gnnbench.models.native import Native
 from gnnbench.models.stack import build
 from gnnbench.roofline.work import Work
@@ -94,6 +94,8 @@ def aggregation_calls(
         calls.append(AggregationCall(layer_of(block), None, heads * width, False, heads, slope))
         return z.new_empty(block.num_dst, heads, width)
 
+    for block in meta_blocks if MODELS[model].symmetric else []:
+        block.symmetric = torch.empty(block.num_edges, device="meta")
     with torch.no_grad():
         framework = Native(record, record_attention)
         stack = build(model, framework, feature_dim, hidden, classes, len(blocks), 0)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Batch, MiniBatch
+from gnnbench.kernels.symmetric import symmetric_weights
 from gnnbench.models.framework import Aggregation, Attention, BlockT, Framework
 from gnnbench.roofline.kernels import AggregationCall, Kernel
 from gnnbench.roofline.work import (
@@ -185,7 +186,11 @@ class _Sums(_Passes[BlockT]):
     ) -> None:
         super().__init__(batch, framework, call)
         block, self._run = self._block, run
-        self._weights = block.weights if call.weighted else None
+        self._weights = None
+        if call.weighted:  # by visits of walks, else by degrees
+            self._weights = block.weights
+            if self._weights is None:
+                self._weights = symmetric_weights(block)
         self._inputs = [self._drawn(block.num_src, call.width)]
         self._back = self._drawn(block.num_dst, call.width)
 

@@ -12,7 +12,7 @@ from gnnbench.sampling.setting import Setting
 
 
 class GnnLab(Sampler):
-    """Hop by hop, ids from a versioned table (GNNLab, EuroSys'22, section 5.1).
+    """Hop by hop, ids from a versioned table (after GNNLab, EuroSys'22, which clears its table).
 
     The table grows with the batches, and is zeroed when its 16-bit versions are exhausted.
     """

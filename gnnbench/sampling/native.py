@@ -17,7 +17,7 @@ from gnnbench.core import registry
 from gnnbench.core.counters import BLOCK_BYTES, CALLS, TOPOLOGY_BYTES
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
-from gnnbench.core.minibatch import Hop, MiniBatch
+from gnnbench.core.minibatch import Batch, Hop, MiniBatch
 from gnnbench.core.missing import Missing
 from gnnbench.core.stage import option
 from gnnbench.kernels import rng
@@ -229,17 +229,19 @@ class OffDeviceStage(NativeStage):
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
         """Draw all hops in one dispatch and count the bytes read and copied."""
         batch = super().sample(seeds, epoch, number)
-        counts, ids = self.job.counts, self.job.graph.indices.element_size()
-        sizes = batch.sizes()
-        rows = sum(dst.numel() for dst, _ in sizes.hops)
-        counts.add(
-            "sampler", TOPOLOGY_BYTES, rows * OFFSET_BYTES + sizes.num_edges * ids, self._where
-        )
-        counts.add("sampler", CALLS, 1, self._where)
-        if self._where == "host":
-            moved = sum(t.numel() * t.element_size() for t in batch.tensors())
-            counts.add("sampler", BLOCK_BYTES, moved, "host_copy")
+        count_off_device(self.job, batch, self._where)
         return batch
+
+
+def count_off_device(job: Job, batch: Batch, where: str) -> None:
+    """Count the topology that a batch was sampled from, and its copy if ``where`` is the host."""
+    counts, ids, sizes = job.counts, job.graph.indices.element_size(), batch.sizes()
+    rows = sum(dst.numel() for dst, _ in sizes.hops)
+    counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSET_BYTES + sizes.num_edges * ids, where)
+    counts.add("sampler", CALLS, 1, where)
+    if where == "host":
+        moved = sum(t.numel() * t.element_size() for t in batch.tensors())
+        counts.add("sampler", BLOCK_BYTES, moved, "host_copy")
 
 
 def _bare(batch: MiniBatch) -> MiniBatch:

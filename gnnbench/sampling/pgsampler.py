@@ -31,6 +31,15 @@ WORKER = Option(
     "who takes tasks on a GPU: a warp, or a block as in the paper, with hubs=whole only",
     WORKERS,
 )
+BLOCKS = Option(
+    "blocks",
+    "one-warp",
+    "one-warp: blocks of 32 threads, one task each; four-warps, one-worker: those of pgsampler, as"
+    " with worker=warp and worker=block, but a worker ends after its first fetch_size tasks, so"
+    " that persistence alone differs; one-worker with hubs=whole only",
+    ("one-warp", "four-warps", "one-worker"),
+    added=True,
+)
 UNSAFE = Option("unsafe", False, "must be true: edges are lost", (False, True))
 
 
@@ -58,6 +67,7 @@ class PgSampler(Sampler):
         if worker == "block" and hubs != "whole":
             raise UsageError("worker 'block' draws a row alone; give hubs=whole with it")
         super().__init__(setting)
+        self._variant = self.variant
         self._fetch_size = fetch_size
         self._hubs = hubs
         self._worker = worker
@@ -76,12 +86,12 @@ class PgSampler(Sampler):
             batch=batch,
             pick=self._pick,
             with_positions=with_positions,
-            variant=self.variant,
+            variant=self._variant,
             fetch_size=self._fetch_size,
             hubs=self._hubs,
             worker=self._worker,
             capacity=self._high_water.capacity,
-            unsafe=self.variant == "as_printed",
+            unsafe=self._variant == "as_printed",
         )
         self._high_water.see(self.tasks.capacity)
         self.lost_tasks += self.tasks.lost
@@ -89,13 +99,31 @@ class PgSampler(Sampler):
 
 
 class DglFusion(PgSampler):
-    """``DGL+Fusion`` of PGSampler's section V-D: all hops in one launch, a block for each task."""
+    """``DGL+Fusion`` of PGSampler's section V-D: all hops in one launch, no persistent workers.
+
+    In the paper each block ends after one task: ``blocks="one-worker", hubs="whole",
+    fetch_size=1``. With ``blocks="one-warp"`` each block is a warp that ends after one task,
+    whatever ``fetch_size`` is.
+    """
 
     name = "dgl-fusion"
     summary = "PGSampler's ablation: fused hops, no persistent workers"
     devices = ("cuda",)
-    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION)}
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION, BLOCKS)}
     variant = "fusion"
+
+    def __init__(
+        self,
+        setting: Setting,
+        fetch_size: int = FETCH_SIZE.default,
+        hubs: str = HUBS[0],
+        blocks: str = BLOCKS.default,
+    ) -> None:
+        if blocks == "one-worker" and hubs != "whole":
+            raise UsageError("blocks 'one-worker' draw a row alone; give hubs=whole with it")
+        worker = "block" if blocks == "one-worker" else "warp"
+        super().__init__(setting, fetch_size, hubs, worker)
+        self._variant = "fusion" if blocks == "one-warp" else "non_persistent"
 
 
 class PgSamplerAsPrinted(PgSampler):

@@ -117,6 +117,7 @@ class CellRow(RatioColumns):
     fanouts: str = column("", "fanouts from the seeds outwards, joined by '/'")
     hidden: int | None = column("", "hidden width of the model")
     learning_rate: float | None = column("", "learning rate")
+    dropout: float | None = column("", "share of hidden values that training sets to 0, if any")
     threads: int = column("", "threads given to each worker")
     seed: int = column("", "seed of sampling, order and weights")
     max_batches: int = column("", "maximum number of batches of an epoch; 0: no maximum")

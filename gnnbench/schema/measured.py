@@ -86,7 +86,9 @@ class SampleRow(Record):
     rest_cpu_s: float | None = column("s", "CPU time of the worker between its commands")
     rest_s: float | None = column("s", "time between its commands, since the previous sample")
     isolation: str = column(
-        "", "changes of the affinity or priority of a thread around the epoch; empty: none"
+        "",
+        "changes of the affinity, priority, debugger or control group of a thread around the"
+        " epoch; empty: none",
     )
     cpu_s: float | None = column("s", "CPU time of the worker in that interval")
     foreign_cpu_s: float | None = column(

@@ -67,6 +67,12 @@ class RooflineRow(Record):
         "B", "bytes read from memory (measured); with ncu also bytes written"
     )
     flops_run: float | None = column("", "operations executed by the GPU (measured)")
+    compute_throughput: float | None = column(
+        "1", "share of the GPU's peak of computation (measured by ncu), of the longest kernel"
+    )
+    memory_throughput: float | None = column(
+        "1", "share of the GPU's peak of memory throughput (measured by ncu), of the same"
+    )
     memory_intensity: float | None = column("", "flops / memory_bytes, flop/B")
     doubtful: str = column("", "why the row is unreliable: it is above its ceiling")
     remark: str = column("", "why the ceiling may differ from the true peak")

@@ -34,8 +34,9 @@ class EpochSample(SampleRow):
     """A measured epoch: the columns of ``samples.csv``, and what the checks need beyond them.
 
     ``param_moved`` is by layer. Times (s): of the audit; stopped by signals, suspended, taken by
-    other virtual machines; and run-queue delays of the harness, of the worker's main thread and of
-    all its threads. They are 0 where an older journal lacks them.
+    other virtual machines; run-queue delays of the harness, of the worker's main thread and of
+    all its threads; and the worker's CPU time within ``parent_s``. They are 0 where an older
+    journal lacks them. ``checked``: batches copied on average in a round that is only for this.
     """
 
     counts: Sequence[Count] = ()
@@ -48,6 +49,8 @@ class EpochSample(SampleRow):
     runner_wait_s: float = 0.0
     worker_wait_s: float = 0.0
     threads_wait_s: float = 0.0
+    work_cpu_s: float = 0.0
+    checked: float = 0.0
     val_nodes: int | None = None
     test_nodes: int | None = None
 

@@ -3,10 +3,11 @@
 Fused-Map draws as DGL does (reservoir on a GPU, Floyd on a CPU), Greedy Reorder puts a window of
 batches in order, Match loads what the last batch did not have, Memory-Aware kernels aggregate (X =
 8 destinations x Y = 32 columns a block). Batches go one after the other. What the paper prefetches
-is the next batch's topology; here a window's batches are on the GPU already. ``schedule=prefetch``
-does more than that: memory IO overlaps compute. ``features.table=cache`` is the paper's optional
-cache (``features.table.ratio``). ``fused-map`` goes beyond the paper: one kernel samples and
-renumbers, one hash table serves all hops, and the host waits once a batch.
+is the next batch's topology, with ``order.waiting=host``; by default a window's batches are on the
+GPU already. ``schedule=prefetch`` does more than that: memory IO overlaps compute.
+``features.table=cache`` is the paper's optional cache (``features.table.ratio``). ``fused-map``
+goes beyond the paper: one kernel samples and renumbers, one hash table serves all hops, and the
+host waits once a batch.
 ``sampler=fused-map-by-hop`` is the paper's version: DGL's sampling, then the id map.
 
 Fig. 3 and 15 switch the techniques on one after the other, a field each::

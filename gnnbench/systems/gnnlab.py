@@ -12,9 +12,9 @@ a batch while it trains on the one before (``schedule.depth``; 0: it does not).
 On several GPUs ``schedule=factored`` has Samplers and Trainers in processes of their own, bridged
 by a bounded queue (``schedule.samplers``, ``.trainers``; ``.allocation=auto`` by the paper's
 formula; ``.standby=true`` has a Sampler that is done train where the paper's profit says so, as
-printed with ``.profit=published``). Not built: gradients of bounded staleness (updates are
-synchronous, as in the paper's comparisons), marks of cached vertices by the Sampler, and a standby
-Trainer's smaller cache: all ranks have one ratio.
+printed with ``.profit=published``). ``.marks=true`` has Samplers mark cached nodes, and
+``.staleness`` above 0 makes updates asynchronous with a bound: by default they are synchronous, as
+in the paper's comparisons. ``.standby_ratio`` is that of a standby Trainer's smaller cache.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The paper changes the sampler and leaves the rest to DGL: so does this. Its own 
 ``sampler.fetch_size`` (5, the paper's), the pick, a reservoir inside each task, and
 ``sampler.hubs``: a task is one worker's however long its row is (``split`` spreads it). A worker is
 a warp; with ``sampler.worker`` ``block`` it is a block, as in the paper. The ablation without
-persistence is the sampler ``dgl-fusion``, Algorithm 1 to the letter ``pgsampler-as-printed``.
+persistence is the sampler ``dgl-fusion``. As published: ``pgsampler-as-published`` and
+``dgl-fusion-as-published``; Algorithm 1 to the letter: ``pgsampler-as-printed``.
 """
 
 from __future__ import annotations

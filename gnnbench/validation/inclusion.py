@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -40,6 +41,7 @@ SCORES = {  # neighbours are picked ...
     "id": "by their id",
     "weight": "by the weight of their edge otherwise than the law says",
     "again": "with regard to what was picked for the same node before",
+    "together": "together with others that were picked for the same node before",
     "beside": "together with their neighbours in the row",
     "repeats": "more often or less often twice than independent picks are",
 }
@@ -50,6 +52,7 @@ DRAWN = {  # what is counted to tell by how much: of scores the picks above the 
     "id": "neighbours of higher id than others of their row",
     "weight": "edges of larger weight than others of their row",
     "again": "neighbours drawn before for the same node",
+    "together": "pairs of neighbours drawn before for the same node",
     "beside": "pairs of edges next to each other in their row",
     "repeats": "pairs of one neighbour",
 }
@@ -213,8 +216,10 @@ class Inclusion:
             self._add(name, hop, rows.scored(score))
         known = self._known[rows.dst]
         if bool(known.any()):
-            statistic = rows.scored(self._before(rows).double())
-            self._add("again", hop, statistic.of(known))
+            before = self._before(rows).double()
+            self._add("again", hop, rows.scored(before).of(known))
+            if self._law.name == WITHOUT:
+                self._add("together", hop, rows.together(before > 0))
         if self._law.name == WITHOUT:
             self._add("beside", hop, rows.beside())
         else:
@@ -320,6 +325,30 @@ class _Rows:
             most = k * most
         return Statistic(sums, variance, most, *moments, self.degree)
 
+    def together(self, marked: Tensor) -> Statistic:
+        """Pairs of picks that are both ``marked`` (bool ``[e]``), which earlier picks were.
+
+        Given these, k of d hold X of m marked ones, and the mean of the number of their subsets of
+        j is (m over j) times the chance of j given places. Rows with parallel edges are left out.
+        """
+        k, d, m = self._counts, self.degree.double(), self._sum(marked.double())
+        pairs = self._sum(self._times[self._cell] * marked)
+        pairs = pairs * (pairs - 1) / 2
+        subsets = [torch.ones_like(k)]  # their means, by j
+        for j in range(4):
+            chance = (k - j).clamp(min=0) / (d - j).clamp(min=1)
+            subsets.append(subsets[-1] * chance * (m - j).clamp(min=0) / (j + 1))
+        mean = subsets[2]
+        variance = (6 * subsets[4] + 6 * subsets[3] + mean - mean * mean).clamp(min=0)
+        most = torch.minimum(k, m)
+        bound = torch.maximum(most * (most - 1) / 2 - mean, mean)
+        return Statistic(pairs - mean, variance, bound, pairs, mean, self.degree).of(self._single)
+
+    @cached_property
+    def _single(self) -> Tensor:
+        """Rows without parallel edges, bool ``[n]``."""
+        return torch.bincount(self._row, minlength=self.size) == self.degree
+
     def beside(self) -> Statistic:
         """Pairs of picks that are next to each other in the row, its ends being neighbours.
 
@@ -337,8 +366,7 @@ class _Rows:
             chance.append(chance[-1] * (k - j).clamp(min=0) / (d - j).clamp(min=1))
         mean = d * chance[2]
         square = mean + 2 * d * chance[3] + d * (d - 3).clamp(min=0) * chance[4]
-        single = torch.bincount(self._row, minlength=self.size) == self.degree
-        usable = single & (d > 3) & (k > 1)
+        usable = self._single & (d > 3) & (k > 1)
         variance = (square - mean * mean).clamp(min=0)
         bound = torch.maximum(k - mean, mean)
         return Statistic(pairs - mean, variance, bound, pairs, mean, self.degree).of(usable)

@@ -33,7 +33,7 @@ from operators import KEY, dgl_or_none, rmat
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
-from gnnbench.kernels.aggregate_memory_aware import attend_memory_aware
+from gnnbench.kernels.aggregate_memory_aware import attend_memory_aware, attend_memory_aware_warp
 from gnnbench.kernels.attention import attend
 from gnnbench.kernels.library import load_native
 
@@ -178,6 +178,7 @@ def forward_calls(block: Block, x: Tensor, theirs: Any, dgl: Any, peers: bool) -
             for rows in (1, 2, 4, 7)
         },
         "Memory-Aware 8 x 32": lambda: ops.aggregate_memory_aware(*args, None, 8, 32),
+        "Memory-Aware by warps": lambda: ops.aggregate_memory_aware_warp(*args),
     }
     if x.dtype == torch.float32:
         groups = ops.neighbor_groups(block.indptr, 32)
@@ -212,6 +213,12 @@ def backward_calls(
         ),
         "Memory-Aware 8 x 32": lambda: ops.aggregate_memory_aware_transposed(
             block.indptr, *back, grad, "sum", None, 8, 32
+        ),
+        "Memory-Aware 8 x 32, scatter": lambda: ops.aggregate_memory_aware_scattered(
+            block.indptr, block.indices, grad, block.num_src, "sum", None, 8, 32
+        ),
+        "Memory-Aware by warps": lambda: ops.aggregate_memory_aware_warp_transposed(
+            block.indptr, *back, grad, "sum"
         ),
     }
     if peers and x.dtype == torch.float32:
@@ -267,6 +274,7 @@ def attention(options: argparse.Namespace, block: Block, dgl: Any, out: Report) 
     layers: dict[str, Callable[[], Tensor]] = {
         "ours": lambda: attend(block, *inputs, SLOPE),
         "Memory-Aware 8 x 32": lambda: attend_memory_aware(block, *inputs, SLOPE),
+        "Memory-Aware by warps": lambda: attend_memory_aware_warp(block, *inputs, SLOPE),
     }
     if dgl is not None:
         theirs = dgl_block(dgl, block, block.num_edges)

@@ -71,6 +71,11 @@ inline void check_cpu(const Tensor& t, const char* name) {
   if (!t.is_cpu()) fail(name, " must be on the CPU like the other arguments");
 }
 
+// Blocks of threads that read rows; 0: no limit.
+inline void check_readers(int64_t blocks) {
+  if (blocks < 0 || blocks > 65535) fail("blocks must be 0 to 65535, it is ", blocks);
+}
+
 // An output must not overlap other memory that the operator reads or writes.
 inline void check_apart(const Tensor& written, const char* name, const Tensor& other,
                         const char* other_name) {
@@ -191,12 +196,38 @@ inline bool new_frontier_from_name(const std::string& name) {
   return name == "new";
 }
 
-// The id map of a hop: DGL's three passes, or Fused-Map.
-inline bool fused_from_name(const std::string& name) {
-  if (name != "three-pass" && name != "fused") {
-    fail("id_map must be 'three-pass' or 'fused', not '", name, "'");
+// The id map of a hop: DGL's three passes, which remember a node's slot of the table, or probe for
+// it in each pass as DGL's code does, or Fused-Map.
+enum class IdMap { kThreePass, kThreePassProbing, kFused };
+
+inline IdMap id_map_from_name(const std::string& name) {
+  if (name == "three-pass") return IdMap::kThreePass;
+  if (name == "three-pass-probing") return IdMap::kThreePassProbing;
+  if (name == "fused") return IdMap::kFused;
+  fail("id_map must be 'three-pass', 'three-pass-probing' or 'fused', not '", name, "'");
+}
+
+// Whether a block of the GPU draws each row (DGL's kernel), instead of the threads that suit the
+// pick.
+inline bool rows_by_block(const std::string& worker, const std::string& pick) {
+  if (worker != "warp" && worker != "block") {
+    fail("worker must be 'warp' or 'block', not '", worker, "'");
   }
-  return name == "fused";
+  if (worker == "warp") return false;
+  if (pick != "reservoir") fail("worker 'block' requires pick 'reservoir', not '", pick, "'");
+  return true;
+}
+
+// Whether a hop's edges are written in COO, as DGL's, from which its block is built.
+inline bool coo_from_name(const std::string& edges, bool by_block, IdMap id_map, bool only_new) {
+  if (edges != "csr" && edges != "coo") fail("edges must be 'csr' or 'coo', not '", edges, "'");
+  if (edges == "csr") return false;
+  if (!by_block || id_map != IdMap::kThreePassProbing || only_new) {
+    fail(
+        "edges 'coo' requires id_map 'three-pass-probing', frontier 'cumulative' and, on a GPU, "
+        "worker 'block'");
+  }
+  return true;
 }
 
 inline uint32_t check_u32(int64_t value, const char* name, int64_t limit) {

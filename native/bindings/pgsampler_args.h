@@ -6,13 +6,14 @@
 
 namespace gnnbench {
 
-enum class PgVariant { kPersistent, kFusion, kAsPrinted };
+enum class PgVariant { kPersistent, kFusion, kNonPersistent, kAsPrinted };
 
 inline PgVariant pgsampler_variant(const std::string& name) {
   if (name == "persistent") return PgVariant::kPersistent;
   if (name == "fusion") return PgVariant::kFusion;
+  if (name == "non_persistent") return PgVariant::kNonPersistent;
   if (name == "as_printed") return PgVariant::kAsPrinted;
-  fail("variant must be one of persistent, fusion, as_printed, not '", name, "'");
+  fail("variant must be one of persistent, fusion, non_persistent, as_printed, not '", name, "'");
 }
 
 // Whether all workers share a row that is too long for one worker.
@@ -30,10 +31,22 @@ inline bool pgsampler_by_block(const std::string& worker, const std::string& var
     fail("worker must be 'warp' or 'block', not '", worker, "'");
   }
   if (worker == "warp") return false;
-  if (variant != "persistent")
-    fail("worker 'block' requires variant 'persistent', not '", variant, "'");
+  if (variant != "persistent" && variant != "non_persistent") {
+    fail("worker 'block' requires variant 'persistent' or 'non_persistent', not '", variant, "'");
+  }
   if (hubs != "whole") fail("worker 'block' does not split rows; use it with hubs='whole'");
   return true;
+}
+
+inline void check_capacity(const std::vector<int64_t>& capacity, size_t items, const char* what) {
+  if (!capacity.empty() && capacity.size() != items) {
+    fail("capacity must be empty or ", what, ", it has ", capacity.size(), " items");
+  }
+  for (const int64_t entries : capacity) {
+    if (entries < 0 || entries > INT32_MAX) {
+      fail("capacity must hold numbers between 0 and 2^31 - 1, it holds ", entries);
+    }
+  }
 }
 
 // Validates the arguments. Returns fetch_size.
@@ -48,14 +61,7 @@ inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>&
   if (fetch_size < 1 || fetch_size > 32) {
     fail("fetch_size must be between 1 and 32, it is ", fetch_size);
   }
-  if (!capacity.empty() && capacity.size() != 2) {
-    fail("capacity must be empty or (tasks, edges), it has ", capacity.size(), " items");
-  }
-  for (const int64_t entries : capacity) {
-    if (entries < 0 || entries > INT32_MAX) {
-      fail("capacity must hold numbers between 0 and 2^31 - 1, it holds ", entries);
-    }
-  }
+  check_capacity(capacity, 2, "(tasks, edges)");
   return static_cast<uint32_t>(fetch_size);
 }
 

@@ -42,6 +42,17 @@ def test_default_steps_are_shown_if_other_rows_differ():
     assert labels_of(one, one) == ["baseline", "baseline"]
 
 
+def test_labels_can_name_the_default_kernel_of_a_sampler():
+    published = row({"name": "fastsample", "kernel": "algorithm-1"})
+    default = row({"name": "fastsample"})
+    assert labels_of(published, default) == [
+        "baseline sampler.kernel=algorithm-1", "baseline sampler.kernel=vectorized",
+    ]  # fmt: skip
+    label = "baseline sampler=fastsample sampler.kernel=vectorized"
+    cells = [{**r, "env": ""} for r in (published, default, row())]
+    assert [fits(cell, label) for cell in cells] == [False, True, False]
+
+
 def test_equal_rows_are_labelled_with_their_system_only():
     assert labels_of(row(), row(system="dgl")) == ["baseline", "dgl"]
 

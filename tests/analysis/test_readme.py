@@ -1,10 +1,9 @@
 """The block of results in ``README.md``."""
 
 import re
-import shutil
 
 import pytest
-from committed import ROOT
+from committed import ROOT, copy_headlines
 
 from gnnbench.analysis import headlines, readme
 from gnnbench.analysis.report import COMMITTED, README, documents, write
@@ -68,8 +67,7 @@ def test_only_the_block_changes():
 
 
 def test_other_results_are_another_readme_with_its_figure_drawn_again(tmp_path):
-    shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
-    shutil.copy(ROOT / README, tmp_path)
+    copy_headlines(tmp_path)
     (figure,) = readme.figures()
     drawn = tmp_path / COMMITTED / figure.path
     committed = drawn.read_text()

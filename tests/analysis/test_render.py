@@ -55,13 +55,13 @@ OTHER = "different"
         ),
         (
             [rated("a", 1.5, pairs=2), rated("b", 0.5, "slower")],
-            "No verdict of 3 compared by wall time: the largest speed-up is that of 'a' over"
-            " 'baseline', 1.50x [1.25, 1.75], too few pairs for a verdict (2)",
+            "No winner of 3 compared by wall time: at best a is 1.50x as fast as baseline"
+            " [1.25, 1.75], too few pairs for a verdict (2)",
         ),
         (
             [rated("a", 1.5, doubtful="busy")],
-            "No verdict of 2 compared by wall time: the largest speed-up is that of 'a' over"
-            " 'baseline', 1.50x [1.25, 1.75], unreliable",
+            "No winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75],"
+            " unreliable",
         ),
         (
             [

@@ -3,10 +3,18 @@ import re
 import shutil
 
 import pytest
-from committed import ROOT, RUNS
+from committed import ROOT, RUNS, copy_headlines
 
 from gnnbench.analysis import headlines
-from gnnbench.analysis.report import DOCUMENT, MOST_LINES, PAGES, README, documents, write
+from gnnbench.analysis.report import (
+    DOCUMENT,
+    MOST_LINES,
+    PAGES,
+    README,
+    VERSION_PAGE,
+    documents,
+    write,
+)
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import reader
 
@@ -21,8 +29,7 @@ def made():
 def results(tmp_path, run=RUN):
     """A root whose only result is a copy of a run, with the runs of the headlines."""
     shutil.copytree(run, tmp_path / "results" / "a" / "machine")
-    shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
-    shutil.copy(ROOT / README, tmp_path)
+    copy_headlines(tmp_path)
     return tmp_path / "results" / "a" / "machine"
 
 
@@ -33,7 +40,7 @@ def only_page(root):
 
 def test_documents_are_generated_from_the_results(made):
     there = {path.relative_to(ROOT) for path in (ROOT / PAGES).glob("*.md")}
-    there |= {DOCUMENT, README}
+    there |= {DOCUMENT, README, VERSION_PAGE}
     assert there == made.keys(), "run 'python -m gnnbench.analysis.report'"
     for path, text in made.items():
         assert (ROOT / path).read_text() == text, "run 'python -m gnnbench.analysis.report'"

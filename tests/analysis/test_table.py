@@ -170,10 +170,10 @@ def test_pairs_are_sentences_with_varying_settings():
         "work_class": "different", "verdict": "faster",
     }  # fmt: skip
     assert ratio_lines([couple, {**couple, "fanouts": "5/5", "device_ratio": None}]) == [
-        "dgl / baseline sampler=fused-map (fanouts 2/2): 2.00x [1.90, 2.10] per edge, 3.00x by"
-        " events; different work, 7 pairs, faster",
-        "dgl / baseline sampler=fused-map (fanouts 5/5): 2.00x [1.90, 2.10] per edge; different"
-        " work, 7 pairs, faster",
+        "time of dgl / baseline sampler=fused-map (fanouts 2/2): 2.00x [1.90, 2.10] per edge, 3.00x"
+        " by events; different work, 7 pairs, baseline sampler=fused-map is faster",
+        "time of dgl / baseline sampler=fused-map (fanouts 5/5): 2.00x [1.90, 2.10] per edge;"
+        " different work, 7 pairs, baseline sampler=fused-map is faster",
     ]
 
 

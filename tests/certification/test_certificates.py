@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 from gnnbench.certification import certify as certifying
-from gnnbench.certification import lookup, report, text
+from gnnbench.certification import isolated, lookup, report, text
 from gnnbench.certification.inputs import stars
+from gnnbench.certification.isolated import certify_isolated
 from gnnbench.certification.laws import outcomes, trace_law, visit_law
-from gnnbench.certification.plan import QUICK
+from gnnbench.certification.plan import QUICK, Plan
 from gnnbench.certification.planted import PlantedSubject
 from gnnbench.certification.properties import PROPERTIES
 from gnnbench.certification.record import ABSENT, FAILS, PASSES, Certificate, Entry, load
@@ -177,7 +180,7 @@ def test_gate_records_the_certificate_of_a_cell(tmp_path: Path, monkeypatch: pyt
         remarks.append(row.remark)
     file = "dgl-1.1.3-cpu.json"
     assert remarks == [
-        f"certificate: {file} (fails workers, not used here)",
+        f"certificate: {file}, which fails in what this run does not use (workers)",
         f"different work: its certificate fails 'workers': equal ({file})",
     ]
 
@@ -205,6 +208,13 @@ def test_work_class_of_an_uncertified_sampler():
     assert drawn_class(check, {**check, "details": {"uncertified": "it fails"}}) == "different"
 
 
+def test_program_for_wholegraph_is_python():
+    from gnnbench.certification.wholegraph_subject import PROGRAM
+
+    names = compile(PROGRAM.format(memory="continuous", ids="int32"), "program", "exec").co_names
+    assert {"wgth", "graph", "draw"} <= set(names)
+
+
 def test_unknown_and_missing_samplers():
     with pytest.raises(UsageError, match="no sampler or system 'dlg'"):
         subject_of("dlg", "cpu", {})
@@ -226,21 +236,56 @@ def test_command_writes_the_certificate(said, tmp_path: Path, monkeypatch: pytes
 
 
 def test_command_ends_with_4_if_a_property_fails(said, tmp_path: Path, monkeypatch):
-    from gnnbench.certification import subjects
-
-    wrong = PlantedSubject("fewer_edges", 0.2)
-    monkeypatch.setattr(subjects, "subject_of", lambda *_: wrong)
-    monkeypatch.setattr(
-        certifying, "_entries", lambda *_: [Entry("counts", FAILS, reason="3 edges, not 4")]
-    )
+    entries = [Entry("counts", FAILS, reason="3 edges, not 4")]
+    made = certifying.certificate_of(PlantedSubject("fewer_edges", 0.2), TINY, entries)
+    monkeypatch.setattr(isolated, "certify_isolated", lambda *_: made)
     code, out, err = said("certify", "planted", "-q", "--out", str(tmp_path))
     assert code == 4 and "counts fails: 3 edges, not 4" in out
     assert "1 of 1 certificates fail" in err
 
 
+@pytest.fixture
+def fragile(monkeypatch):
+    from gnnbench.core import registry
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("GNNBENCH_EXTRA_SYSTEMS", "fragile=fragile_sampler:SYSTEM")
+    registry.entries.cache_clear()
+    yield
+    registry.entries.cache_clear()
+    sys.modules.pop("fragile_sampler", None)
+
+
+@cache
+def names_in_one_process(plan: Plan) -> list[str]:
+    made = certifying.certify(subject_of("hop-by-hop", "cpu", {}), plan)
+    return [e.name for e in made.entries]
+
+
+@pytest.mark.parametrize(
+    "how,reason", [("raises", "RuntimeError: logic error"), ("ends", "its process (SIGSEGV)")]
+)
+def test_a_failure_leaves_other_properties_alone(fragile, how, reason, monkeypatch):
+    """After an error the sampler raises for everything, so a new process tests what follows."""
+    monkeypatch.setenv("FRAGILE", how)
+    forks = multiprocessing.get_context("fork")  # has imported what a new one takes seconds for
+    monkeypatch.setattr(isolated.multiprocessing, "get_context", lambda _: forks)
+    plan = replace(TINY, copies=2, calls=2, pairs=20, wide=False)
+    made = certify_isolated("fragile", "cpu", {}, plan)
+    (failed,) = made.failed
+    assert failed.name == "int32_ids" and reason in failed.reason
+    assert [e.name for e in made.entries] == names_in_one_process(plan)
+
+
 def test_command_refuses_an_option_without_value(said, tmp_path: Path):
     code, _, err = said("certify", "dgl", "--option", "fused", "--out", str(tmp_path))
     assert code == 2 and "KEY=VALUE" in err
+
+
+def test_command_refuses_a_folder_that_cannot_be_made_before_it_draws(said, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    code, out, err = said("certify", "fused-map", "--out", str(tmp_path / "file" / "folder"))
+    assert code == 2 and out == "" and str(tmp_path / "file") in err
 
 
 def test_page_is_generated_from_the_committed_certificates(capsys, monkeypatch):

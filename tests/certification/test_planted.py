@@ -106,8 +106,8 @@ def test_fault_on_the_whole_graph_is_found():
 
 
 def test_structure_names_every_property_once():
-    names = [e.name for e in structure(PlantedSubject(), replace(PLAN, wide=False))]
-    assert len(names) == len(set(names)) and "int32_ids" in names
+    names = [e.name for e in structure(PlantedSubject(), PLAN)]
+    assert len(names) == len(set(names)) and "edge_ids" in names
 
 
 def test_evidence_of_several_tables_adds_up():

@@ -7,6 +7,7 @@ import pytest
 
 from gnnbench.cli import running
 from gnnbench.harness import campaign
+from gnnbench.schema import CellRow
 
 
 @dataclass
@@ -27,6 +28,10 @@ def outcome(monkeypatch):
     return fake
 
 
+ROW = {
+    "id": "a", "system": "dgl", "reference": "baseline", "ratio": 0.8, "ratio_ci_low": 0.7,
+    "ratio_ci_high": 0.9, "pairs": 5,
+}  # fmt: skip
 COMMAND = ("run", "breakdown", "--profile", "smoke", "--systems", "baseline,fastsample")
 
 
@@ -41,9 +46,23 @@ COMMAND = ("run", "breakdown", "--profile", "smoke", "--systems", "baseline,fast
     ],
 )
 def test_significant_slowdown_sets_the_exit_code(said, outcome, rows, failed, expected):
-    outcome.rows, outcome.exit_code = rows, failed
-    assert said(*COMMAND, "--fail-on", "slower")[0] == expected
+    outcome.rows, outcome.exit_code = [CellRow(**ROW | row) for row in rows], failed
+    code, _, err = said(*COMMAND, "--fail-on", "slower")
+    assert code == expected
+    assert ("dgl is slower than baseline: 0.80x [0.70, 0.90]" in err) == (expected == 5)
     assert said(*COMMAND)[0] == failed
+
+
+def test_with_environments_only_their_rows_count(capsys):
+    """A system that is slower than its reference in this environment is no regression."""
+    here = CellRow(**ROW, verdict="slower", p_adjusted=0.01)
+    there = CellRow(**ROW | {"id": "b"}, verdict="slower", p_adjusted=0.01, env="old")
+    assert not running._say_slower([here], others=True)
+    assert running._say_slower([here], others=False)
+    capsys.readouterr()
+    assert running._say_slower([here, there], others=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "dgl env=old" in line
 
 
 def test_other_conditions_are_refused(said, outcome):

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 COMMANDS = [
-    "run", "show", "runs", "plot", "advise", "calibrate", "certify", "compare", "track", "verdicts",
-    "reproduce", "list", "doctor", "data", "new",
+    "run", "show", "runs", "plot", "advise", "calibrate", "certify", "compare", "track", "history",
+    "verdicts", "reproduce", "list", "doctor", "data", "new",
 ]  # fmt: skip
 DATA = ["list", "info", "import", "get", "prepare", "verify"]
 NEW = ["system", "sampler"]

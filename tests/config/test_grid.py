@@ -262,6 +262,27 @@ def test_visit_counts_that_an_aggregation_lacks_are_unsupported(grid):
     assert "visits of random walks" in expanded.unsupported[cell.id]
 
 
+def test_dropout_is_part_of_the_work_where_there_is_any(grid):
+    plain = grid(["baseline"], "model = ['gcn']\n")
+    dropping = grid(["baseline"], "model = ['gcn']\ndropout = [0, 0.5]\n")
+    assert [c.dropout for c in dropping.cells] == [0.0, 0.5]
+    assert dropping.cells[0].id == plain.cells[0].id != dropping.cells[1].id
+    (untrained,) = grid(["baseline"], "until = ['sample']\ndropout = [0.5]\n").cells
+    assert untrained.dropout == 0
+
+
+def test_degrees_of_padded_blocks_are_unsupported(grid):
+    """Where rows are scaled by degrees: edge weights are made before padding."""
+    text = (
+        "model = ['gcn-symmetric', 'gcn']\n'baseline.aggregate' = ['csr', 'gnnadvisor']\n"
+        "'baseline.schedule.step' = ['eager', 'padded']\n"
+    )
+    expanded = grid(["baseline"], text)
+    (cell,) = (c for c in expanded.cells if c.id in expanded.unsupported)
+    assert (cell.model, cell.recipe["aggregate"]["name"]) == ("gcn-symmetric", "gnnadvisor")
+    assert "padding changes" in expanded.unsupported[cell.id]
+
+
 @pytest.mark.parametrize("stage", registry.known(registry.AGGREGATE))
 def test_lacks_of_aggregations_agree_with_their_layers(stage):
     spec = find_stage(registry.AGGREGATE, stage)()

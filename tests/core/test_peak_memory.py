@@ -115,7 +115,7 @@ def worker_rank(small_graph, monkeypatch):
     rank._pulse = Pulse.alone()
     partition = SimpleNamespace(compare=recorder("compare", ""))
     rank._rank_schedule = SimpleNamespace(
-        partition=partition, results=recorder("audited", "results"), rank=1
+        partition=partition, results=recorder("audited", "results"), rank=1, bytes_apart=0
     )
     return rank, depths
 

@@ -42,12 +42,24 @@ def test_built_in_stages_are_specs(kind, name):
     plain = {"name": name, **{k: o.default for k, o in spec.options().items()}}
     left_out = {
         "step": "eager", "linear": "narrowing", "partition": "none", "method": "default",
-        "gradients": "flat", "profit": "all-batches",
+        "gradients": "flat", "profit": "all-batches", "backward": "gather",
+        "row_worker": "warp", "id_map": "three-pass", "edges": "csr",
     }  # fmt: skip
+    left_out |= {
+        "fastsample": {"kernel": "vectorized"}, "greedy": {"waiting": "device"},
+        "factored": {"marks": False, "staleness": 0, "standby_ratio": "features"},
+    }.get(name, {})  # fmt: skip
+    if name == "producer-consumer":
+        left_out |= {"processes": 2, "trainer_share": 100}
     if name == "data-parallel":
         left_out["batches"] = "split"  # ``alternate`` has another option of this name
+        left_out |= {"processes": 1, "share": 100, "trainer_share": 100}
+    if name == "dgl-fusion":
+        left_out["blocks"] = "one-warp"  # ``uva`` has another option of this name
     for option, default in left_out.items():
         assert plain.pop(option, default) == default  # left out of recipes at this value
+    if spec.implementation != 1:
+        plain["implementation"] = spec.implementation
     assert spec().plain() == plain
 
 
@@ -94,7 +106,8 @@ def test_entry_points_follow_built_in_names(extra, monkeypatch):
     ]  # fmt: skip
     assert registry.known("schedule") == [*ours, "aa", "mm", "zz"]
     assert registry.known("aggregate") == [
-        "csr", "dgl", "gnnadvisor", "memory-aware", "pyg", "scatter", "spmm", "tuned",
+        "csr", "dgl", "gnnadvisor", "memory-aware", "memory-aware-warp", "pyg", "scatter",
+        "spmm", "tuned",
     ]  # fmt: skip
 
 

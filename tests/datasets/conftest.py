@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,6 @@ def tiny_arrays() -> dict[str, Any]:
         "val_idx": np.array([1], np.int64),
         "test_idx": np.array([3], np.int64),
     }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_fsync() -> Iterator[None]:
-    """Skip ``fsync``: no graph of a test must survive a power failure."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: None)
-        yield
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd, *words: str) -> tuple[int, str,
     return int(end.value.code or 0), out, err
 
 
-@pytest.mark.parametrize("name", sorted(manifests()))
+@pytest.mark.parametrize("name", sorted(n for n, m in manifests().items() if not m.variant_of))
 def test_info_contains_all_facts_of_a_manifest(root: Path, name: str) -> None:
     manifest = manifests()[name]
     text = "\n".join(describe(info(name)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.datasets.catalog import verify
@@ -13,6 +14,7 @@ from gnnbench.datasets.manifest import load_manifest, manifests, share_dir
 from gnnbench.datasets.prepare import load_dataset
 
 SHIPPED = sorted(share_dir("datasets").glob("*.toml"))
+VARIANTS = sorted(name for name, manifest in manifests().items() if manifest.variant_of)
 
 
 # Every row of the papers' dataset tables.
@@ -31,7 +33,7 @@ def test_every_dataset_of_the_papers_has_a_manifest() -> None:
             name
             for name, manifest in manifests().items()
             for row in manifest.published
-            if row.paper == paper and row.nodes != "not in text"
+            if row.paper == paper and row.nodes != "not in text" and not manifest.variant_of
         }
         assert published == expected, paper
 
@@ -82,7 +84,7 @@ def test_shipped_manifests_are_consistent(path: Path) -> None:
     assert manifest.name == path.stem
     assert manifest.train_size + manifest.val_size + manifest.test_size <= manifest.num_nodes
     assert manifest.published
-    assert manifest.source
+    assert bool(manifest.source) != bool(manifest.variant_of)
     assert {source.loader for source in manifest.source} <= set(LOADERS)
     for field in manifest.assumed:
         assert field in type(manifest).model_fields
@@ -91,6 +93,19 @@ def test_shipped_manifests_are_consistent(path: Path) -> None:
     odd = manifest.num_edges % 2 if manifest.symmetric else 0
     assert (recipe.num_nodes, recipe.num_edges) == (manifest.num_nodes, manifest.num_edges - odd)
     assert recipe.symmetric == manifest.symmetric
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_the_same_graph_with_other_features(name: str, root: Path) -> None:
+    variant = manifests()[name]
+    recipe = manifests()[variant.variant_of].twin_recipe()
+    assert variant.twin_recipe() == recipe.model_copy(update={"feature_dim": variant.feature_dim})
+    one, other = (load_dataset(f"{n}~twin@0.0005") for n in (name, variant.variant_of))
+    with pytest.raises(UsageError, match=f"'{name}' is a generated graph alone: use '{name}~twin'"):
+        load_dataset(name)
+    assert one.feature_dim == variant.feature_dim != other.feature_dim
+    for array in ("indptr", "indices", "labels", "train_idx"):
+        assert torch.equal(getattr(one, array), getattr(other, array)), array
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)

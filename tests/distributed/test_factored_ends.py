@@ -21,9 +21,10 @@ def factored(small_graph):
         yield build
 
 
+@pytest.mark.parametrize("staleness", [0, 3])
 @pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
-def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
-    system = factored(1, 2, {"schedule.queue": 2})
+def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank, staleness):
+    system = factored(1, 2, {"schedule.queue": 2, "schedule.staleness": staleness})
     assert run(system).ok
     pids, step = system.schedule.pids, system.trainer.step
 
@@ -41,11 +42,12 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
         run(system, 2)
 
 
+@pytest.mark.parametrize("staleness", [0, 3])
 @pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
-def test_hanging_rank_is_killed_and_reported(factored, monkeypatch, rank):
+def test_hanging_rank_is_killed_and_reported(factored, monkeypatch, rank, staleness):
     monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
     monkeypatch.setattr(rank_monitor, "LOOK_S", 0.2)
-    system = factored(1, 2, {"schedule.queue": 2})
+    system = factored(1, 2, {"schedule.queue": 2, "schedule.staleness": staleness})
     assert run(system).ok
     pids, step = system.schedule.pids, system.trainer.step
 

@@ -11,6 +11,7 @@ from gnnbench.core.cell import Until
 from gnnbench.distributed.executor import Executor, JoinWithRole
 from gnnbench.distributed.factored_results import TrainedBatch, TrainedEpoch, merge_trained
 from gnnbench.distributed.step_verification import StepVerification
+from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.sampling.native import native
 from gnnbench.systems.gnnlab import GNNLAB
 from gnnbench.systems.runtime.find import find
@@ -36,7 +37,6 @@ def test_trainers_store_no_topology_on_their_gpus(settings, lean):
     assert recipe.sampler.topology == "gpu"
     assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
     assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
-    assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
     alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
     assert alone.of_rank(0) == alone  # without trainers, one process samples
 
@@ -45,6 +45,39 @@ def test_cpu_ranks_map_one_topology():
     recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
     recipe = recipe.resolved("cpu")
     assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
+
+
+@pytest.mark.parametrize(
+    ("settings", "ratio"),
+    [
+        ({}, None),
+        ({"schedule.standby": True}, 0.3),
+        ({"schedule.standby": True, "schedule.standby_ratio": 0.1}, 0.1),
+        ({"schedule.standby": True, "features.ratio": "auto"}, "auto"),
+    ],
+)
+def test_samplers_store_only_the_features_of_a_standby_trainer(settings, ratio):
+    """With ``auto`` each rank has them until roles are known."""
+    shared = {"schedule": "factored", "schedule.trainers": 2, "features.ratio": 0.3, **settings}
+    recipe = GNNLAB.changed(shared).resolved("cuda")
+    assert recipe.of_rank(0).features == recipe.of_rank(1).features == recipe.features
+    features = recipe.of_rank(2).features
+    assert features == recipe.features.table if ratio is None else features.ratio == ratio
+    measured = GNNLAB.changed({**shared, "schedule.allocation": "auto"}).resolved("cuda")
+    assert all(measured.of_rank(r).features == measured.features for r in range(3))
+    rank = plan_of(measured.schedule).rank_schedule(2, 3)
+    rank.roles = JoinWithRole(trainers=2)
+    assert rank.store_spec(measured.features, measured.features) == features
+    rank.rank = 1
+    assert rank.store_spec(measured.features, measured.features) == measured.features
+
+
+def test_a_rank_measures_its_memory_with_a_trainers_overlap():
+    recipe = GNNLAB.changed({"schedule": "factored", "features.ratio": "auto"})
+    alone = plan_of(recipe.resolved("cuda").schedule).alone()
+    assert (alone.name, alone.depth) == ("prefetch", 1)
+    serial = recipe.changed({"schedule.depth": 0}).resolved("cuda")
+    assert plan_of(serial.schedule).alone().name == "serial"
 
 
 def test_a_rank_with_the_sampler_role_uses_the_recipes_sampler(small_graph):
@@ -73,9 +106,13 @@ def test_unsupported_factored_recipes_are_refused():
     assert "order=as-drawn" in refused(order="greedy")
     assert "features 'match'" in refused(features="match")
     assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
-    assert "does not derive a cache's ratio" in refused(
-        "gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0}
-    )
+    assert not refused("gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0})
+    assert "give standby=true" in refused("gnnlab", **{"schedule.standby_ratio": 0.1})
+    standby = {"schedule.standby": True, "schedule.standby_ratio": 0.1}
+    assert "take features=cache" in refused(**standby) and not refused("gnnlab", **standby)
+    assert "needs features=cache" in refused(**{"schedule.marks": True})
+    assert "than sieve" in refused("gnnlab", **{"schedule.marks": True, "features.policy": "sieve"})
+    assert not refused("gnnlab", **{"schedule.marks": True})
     assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal#10"})
     assert "step=eager" in refused(**{"schedule.step": "padded"})
     assert "give standby=true" in refused(**{"schedule.profit": "published"})

@@ -205,6 +205,7 @@ def test_unsupported_recipes_of_partitions_are_refused():
     assert not refused()
     assert "take sampler=hop-by-hop" in refused(sampler="fastsample")
     assert not refused(sampler="fastsample", **{"schedule.partition": "hybrid"})
+    assert "leave sampler.id_map as it is" in refused(**{"sampler.id_map": "three-pass-probing"})
     assert "random walk" in refused(**{"sampler.pick": "random_walk"})
     assert "splits nothing" in refused(
         **{"schedule.partition": "none", "schedule.method": "random"}

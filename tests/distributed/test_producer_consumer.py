@@ -20,9 +20,9 @@ from two_processes import TWO, alive, planted_store, two_processes, without_own
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.minibatch import Batch
-from gnnbench.distributed import producer_consumer
-from gnnbench.distributed.consumer import Consumer, ProducerDiedError
+from gnnbench.distributed import mps, producer_consumer
 from gnnbench.distributed.producer import Producer
+from gnnbench.distributed.producer_client import ProducerDiedError
 from gnnbench.distributed.producer_consumer import ProducerConsumer, start_early
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.serial import SerialSchedule
@@ -196,7 +196,7 @@ def test_epoch_abandoned_by_the_consumer(two, small_graph):
         )
         with pytest.raises(ValueError, match="enough"):
             timed(system, 1)
-        assert not schedule._is_busy
+        assert not schedule.client.is_busy
     system.trainer.step = step
     system.audit(1)
     for epoch in (4, 5):
@@ -307,17 +307,17 @@ def test_batches_of_a_foreign_framework_are_refused():
         Producer._write(None, Foreign(), torch.zeros(0))
 
 
-def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
-    resolved = find("zero-copy").resolved({"schedule.share": 10}, "cpu", Until.COMPUTE)
-    assert "schedule.share needs a GPU" in resolved.unsupported
-    with pytest.raises(UsageError, match="share cannot be 0; it is 1 to 100"):
-        ProducerConsumer(share=0)
-    monkeypatch.setattr(producer_consumer, "MPS_CONTROL", "no-such-command")
+@pytest.mark.parametrize("name", ["share", "trainer_share"])
+def test_a_share_needs_a_gpu_and_the_daemon(name, small_graph, monkeypatch):
+    resolved = find("zero-copy").resolved({f"schedule.{name}": 10}, "cpu", Until.COMPUTE)
+    assert f"schedule.{name} needs a GPU" in resolved.unsupported
+    with pytest.raises(UsageError, match=f"{name} cannot be 0; it is 1 to 100"):
+        ProducerConsumer(**{name: 0})
+    monkeypatch.setattr(mps, "CONTROL", "no-such-command")
     job = make(small_graph, setup=False).job
-    with pytest.raises(UnsupportedError, match="start it before the run with 'no-such-command -d'"):
-        ProducerConsumer(share=10).build(job)
+    with pytest.raises(UnsupportedError, match="'no-such-command' is not installed"):
+        ProducerConsumer(**{name: 10}).build(job)
     assert isinstance(ProducerConsumer.summary, str) and "twice" in ProducerConsumer.summary
-    assert Consumer.peak_bytes == 0
 
 
 BEGIN = """
@@ -337,6 +337,7 @@ def test_producer_starts_before_torch_is_imported_and_ends_with_its_parent(small
     )
     torch_imported, pid = done.stdout.split()
     assert torch_imported == "False" and wait_until(lambda: not alive(int(pid)))
+    assert mps.SHARE not in os.environ
     for other in (replace(job.cell, until="sample"), replace(job.cell, composed=False)):
         start_early(other)
         assert producer_consumer._started_early == []

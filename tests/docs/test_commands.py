@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,13 +141,35 @@ def module_help(module: str, *subcommand: str) -> str:
     """Output of ``python -m MODULE SUBCOMMAND --help``."""
     key = " ".join((module, *subcommand))
     if key not in HELP:
-        words = [sys.executable, "-m", module, *subcommand, "--help"]
-        result = subprocess.run(
-            words, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"}
-        )
-        assert result.returncode == 0, result.stderr
-        HELP[key] = result.stdout
+        HELP[key] = (own_help if module.startswith("gnnbench.") else help_of)(module, *subcommand)
     return HELP[key]
+
+
+def own_help(module: str, *subcommand: str) -> str:
+    """The same, in this process, which has imported most of it."""
+    out = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        pytest.raises(SystemExit) as ended,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)  # the module was imported before
+        patch.setenv("COLUMNS", "200")
+        patch.setattr(sys, "argv", [module, *subcommand, "--help"])
+        runpy.run_module(module, run_name="__main__")
+    assert not ended.value.code
+    return out.getvalue()
+
+
+def help_of(module: str, *subcommand: str) -> str:
+    """The same of a program of others."""
+    words = [sys.executable, "-m", module, *subcommand, "--help"]
+    result = subprocess.run(
+        words, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"}
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

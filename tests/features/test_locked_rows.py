@@ -8,9 +8,10 @@ import torch
 from locking import fake_driver, shared_table
 
 from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Counts
-from gnnbench.core.errors import HostMemoryError, MissingError
+from gnnbench.core.errors import HostMemoryError, MissingError, UnsupportedError
 from gnnbench.features import BoltGather, DglGather, Uva, foreign, uva
 from gnnbench.kernels import locked
+from gnnbench.kernels.access import ELEMENTWISE
 
 SPECS = {"uva": Uva(), "dgl": DglGather().resolved("cuda"), "graphbolt": BoltGather()}
 
@@ -25,10 +26,10 @@ def read(monkeypatch):
     """Tables that a fake kernel has read."""
     tables = []
 
-    def rows(table, ids, access="page-ordered", blocks=0):
+    def rows(table, ids, access="page-ordered", blocks=0, out=None):
         assert access == "page-ordered"
         tables.append(table)
-        return table[ids.long()]
+        return torch.index_select(table, 0, ids.long(), out=out)
 
     utils = SimpleNamespace(gather_pinned_tensor_rows=rows)
     monkeypatch.setattr(uva, "gather_zero_copy", rows)
@@ -62,6 +63,18 @@ def test_shared_table_is_read_in_place(driver, read, name):
     store.close()
     store.close()
     assert driver == {}
+
+
+@pytest.mark.parametrize("access", ELEMENTWISE)
+def test_elementwise_access_refuses_rows_that_are_no_multiple_of_4_bytes(driver, access):
+    """3 and 5 elements of 2 bytes; nothing is locked."""
+    words = f"access={access} loads 4 bytes per thread, and rows have 6 bytes"
+    with pytest.raises(UnsupportedError, match=words):
+        build(Uva(access=access), torch.zeros(9, 3, dtype=torch.int16))
+    with pytest.raises(UnsupportedError, match="have 10 bytes"):
+        build(Uva(access=access), torch.zeros(9, 5, dtype=torch.bfloat16))
+    assert driver == {}
+    build(Uva(access=access), torch.zeros(9, 4, dtype=torch.int16)).close()
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -50,6 +50,32 @@ def ring(device, table, chunk_bytes, chunks, allocated=None):
     return StagedChunks(table, allocate, device.copy, chunk_bytes, chunks)
 
 
+def test_chunks_are_written_to_places():
+    """Each chunk comes with its places; a buffer is written again after its rows were placed."""
+    table, draws = torch.arange(600.0).view(200, 3), torch.Generator().manual_seed(2)
+    device = Device(seed=1)
+    served = ring(device, table, chunk_bytes=12 * 7, chunks=2)
+    for n in (0, 1, 50, 199):
+        ids = torch.randint(0, 200, (n,), generator=draws)
+        places = torch.randperm(n + 4, generator=draws)[:n]
+        out = torch.full((n + 4, 3), -9.0)
+
+        class Places:
+            """Where a chunk's rows go."""
+
+            def __init__(self, at, out):
+                self.at, self.out = at, out
+
+            def copy_(self, rows):
+                self.out[self.at] = rows
+
+        served.send(ids, places, lambda rows, at, out=out: device.copy(rows, Places(at, out)))
+        device.run(len(device.sizes))
+        expected = torch.full_like(out, -9.0)
+        expected[places] = table[ids]
+        assert torch.equal(out, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("width", [1, 7, 100])
 @pytest.mark.parametrize("chunks", [1, 2, 4])

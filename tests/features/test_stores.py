@@ -10,6 +10,7 @@ from gnnbench.core.counters import Counts
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.job import Job
 from gnnbench.features.foreign_spec import DglGather, PygFilter
+from gnnbench.features.host import HostGather
 from gnnbench.features.spec import Host
 
 
@@ -33,6 +34,22 @@ def test_rows_and_counts(spec, dtype, small_graph):
         ["features", "feature_bytes", "host", 55 * row_bytes], ["features", "calls", "host", 4],
     ]  # fmt: skip
     made.close()
+
+
+def test_rows_are_gathered_into_given_memory(small_graph):
+    """A store with its own ``load`` does not inherit a gather that does something else."""
+
+    class Doubled(HostGather):
+        def fetch(self, ids):
+            return super().fetch(ids) * 2
+
+    made, ids = store(Host(), small_graph), [3, 399, 0]
+    right, out = small_graph.features[ids], torch.zeros(3, 24)
+    assert made.load_into(batch(*ids), out) and torch.equal(out, right)
+    assert made.job.counts.rows()[0] == ["features", "feature_bytes", "host", 3 * 24 * 4]
+    assert not Doubled(made.job).load_into(batch(*ids), out) and torch.equal(out, right * 2)
+    assert not store(DglGather(), small_graph).load_into(batch(*ids), out.zero_())
+    assert torch.equal(out, right)
 
 
 def test_the_hosts_rows_are_in_one_buffer_until_it_is_too_small(small_graph):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 from golden_files import ROOT
+from typer.testing import CliRunner
+
+from gnnbench.cli import app
 
 ARCHIVE = "verdicts.json.xz"
 LINES = "verdicts.txt"
@@ -17,9 +18,8 @@ NUMBERS = ("value", "low", "high", "n", "expected_low", "expected_high", "findin
 
 def current() -> dict[str, dict[str, Any]]:
     """By claim its verdict and its numbers; free text is left out."""
-    command = [sys.executable, "-m", "gnnbench", "verdicts", str(RESULTS), "--format", "json"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode in (0, 5), ended.stderr
+    ended = CliRunner().invoke(app, ["verdicts", str(RESULTS), "--format", "json"])
+    assert ended.exit_code in (0, 5), ended.output
     return {
         claim["claim"]: {
             "verdict": claim["verdict"],

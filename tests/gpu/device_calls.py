@@ -16,29 +16,13 @@ from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.sampler import mini_batch
 
 GPUS = max(torch.cuda.device_count(), 1)
-
-
 LAST = GPUS - 1
-
-
 WHERE = f"cuda:{LAST} of {GPUS}"
-
-
 CSC = skewed(2000, torch.int32, seed=5)
-
-
 SEEDS = torch.arange(0, 2000, 9, dtype=torch.int32)
-
-
 FANOUTS = [5, 4]
-
-
 FLOYD = PickSpec.of("floyd")
-
-
 PICK = FLOYD.arguments()
-
-
 TWIN = make_spec(
     TwinRecipe(
         num_nodes=900, num_edges=20_000, feature_dim=33, num_classes=7, train=0.3, val=0.2,
@@ -47,10 +31,7 @@ TWIN = make_spec(
     0,
 )  # fmt: skip
 
-
 Call = Callable[[torch.device], Any]
-
-
 CALLS: dict[str, Call] = {}
 
 
@@ -148,6 +129,18 @@ def pgsampler(device: torch.device) -> MiniBatch:
     return whole_batch(flat, device)
 
 
+@call_of("pgsampler_as_published")
+def pgsampler_as_published(device: torch.device) -> MiniBatch:
+    """Its edges are those of the reservoir by any operator."""
+    graph = graph_on(device)
+    if device.type == "cpu":
+        pick = PickSpec.of("reservoir").arguments()
+        flat = ops().fused_map(*graph, FANOUTS, *pick, "cumulative", 7, 1, True, [])
+        return whole_batch(flat, device)
+    *flat, _ = ops().pgsampler_as_published(*graph, FANOUTS, 7, 1, True, True, 5, [])
+    return whole_batch(flat, device)
+
+
 @call_of("sample_hop")
 def sample_hop(device: torch.device) -> Any:
     return ops().sample_hop(*graph_on(device), 6, *PICK, 7, 0, 1)
@@ -175,19 +168,25 @@ def table_on(device: torch.device) -> Tensor:
     return torch.arange(4000.0, device=device).reshape(-1, 8)
 
 
-@call_of("gather", "gather_out")
+@call_of("gather", "gather_out", "gather_to")
 def gather(device: torch.device) -> Any:
     ids = torch.arange(499, 0, -3, device=device)
     table = table_on(device)
-    out = torch.empty(ids.numel(), 8, device=device)
+    out, placed = (torch.empty(ids.numel(), 8, device=device) for _ in range(2))
     ops().gather_out(table, ids, out)
-    return ops().gather(table, ids), out
+    places = torch.arange(ids.numel(), dtype=torch.int32, device=device).flip(0)
+    ops().gather_to(table, ids, places, placed, 2)
+    return ops().gather(table, ids), out, placed
 
 
-@call_of("gather_zero_copy", "gather_page_ordered", "gather_once", "gather_over", "vmm_memory")
+@call_of(
+    "gather_zero_copy", "gather_elementwise", "gather_page_ordered", "gather_once", "gather_over",
+    "gather_over_cache", "vmm_memory", "gather_zero_copy_out", "gather_elementwise_out",
+    "gather_page_ordered_out",
+)  # fmt: skip
 def gather_from_the_host(device: torch.device) -> Any:
     if device.type == "cpu":
-        return [gather(device)[0]] * 5
+        return [gather(device)[0]] * 10
     ids = torch.arange(499, 0, -3, device=device)
     locked = table_on(torch.device("cpu")).pin_memory()
     made = ops().vmm_memory(ids, locked.nbytes).view(torch.float32).view(locked.shape)
@@ -200,9 +199,19 @@ def gather_from_the_host(device: torch.device) -> Any:
     pages, by = (1 << 10, 2, 4), (slots, generations, 1, False)
     over = ops().gather_over(locked, kept, *by, ids, counts[1:], *pages)
     assert counts.tolist() == [ids.numel(), 1]
+    given = [torch.empty_like(out) for _ in range(3)]
+    ops().gather_zero_copy_out(locked, ids, True, given[0])
+    ops().gather_elementwise_out(locked, ids, True, given[1])
+    ops().gather_page_ordered_out(locked, ids, *pages, given[2])
+    none = (table_on(device)[:0], slots, generations.clone().zero_(), 1)
+    through = ops().gather_over_cache(
+        locked, *none, True, kept, slots.clone(), generations, 1, ids, counts.zero_(), *pages
+    )
+    assert counts.tolist() == [0, 1]
     return [
         ops().gather_zero_copy(locked, ids, True), ops().gather_page_ordered(locked, ids, *pages),
         out, over, ops().gather_zero_copy(made, ids, False),
+        ops().gather_elementwise(locked, ids, True), through, *given,
     ]  # fmt: skip
 
 
@@ -256,7 +265,11 @@ def aggregate(device: torch.device) -> Any:
     return out, ops().aggregate_transposed(indptr, *back, out, "sum"), *back
 
 
-@call_of("aggregate_tuned", "aggregate_memory_aware", "aggregate_memory_aware_transposed")
+@call_of(
+    "aggregate_tuned", "aggregate_memory_aware", "aggregate_memory_aware_transposed",
+    "aggregate_memory_aware_scattered", "aggregate_memory_aware_warp",
+    "aggregate_memory_aware_warp_transposed",
+)  # fmt: skip
 def aggregate_otherwise(device: torch.device) -> Any:
     """Variants for which the CPU has a single operator."""
     indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
@@ -265,13 +278,18 @@ def aggregate_otherwise(device: torch.device) -> Any:
     if device.type == "cpu":
         forward = ops().aggregate(*block)
         back = ops().transpose(indptr, indices, 500)
-        return forward, forward, ops().aggregate_transposed(indptr, *back, forward, "sum")
+        backward = ops().aggregate_transposed(indptr, *back, forward, "sum")
+        return [forward] * 3 + [backward] * 3
     forward = ops().aggregate_tuned(*block)
     back = ops().transpose(indptr, indices, 500)
-    return (
-        forward, ops().aggregate_memory_aware(*block, *how),
+    return [
+        forward,
+        ops().aggregate_memory_aware(*block, *how),
+        ops().aggregate_memory_aware_warp(*block),
         ops().aggregate_memory_aware_transposed(indptr, *back, forward, "sum", *how),
-    )  # fmt: skip
+        ops().aggregate_memory_aware_warp_transposed(indptr, *back, forward, "sum"),
+        ops().aggregate_memory_aware_scattered(indptr, indices, forward, 500, "sum", *how),
+    ]
 
 
 @call_of("neighbor_groups", "aggregate_groups")
@@ -284,7 +302,7 @@ def groups(device: torch.device) -> Any:
 
 @call_of(
     "aggregate_heads", "aggregate_heads_transposed", "edge_add", "edge_sums", "edge_softmax",
-    "edge_softmax_backward", "edge_dots",
+    "edge_softmax_backward", "edge_dots", "symmetric_weights",
 )  # fmt: skip
 def attention(device: torch.device) -> Any:
     # Small integers, and a softmax over eight equal scores: sums are exact in any order.
@@ -299,7 +317,7 @@ def attention(device: torch.device) -> Any:
     return (
         scores, shares, out, dots, ops().edge_softmax_backward(indptr, shares, dots),
         ops().aggregate_heads_transposed(*back, out, shares), ops().edge_sums(indptr, scores),
-        ops().edge_sums(back[0], scores, back[2]),
+        ops().edge_sums(back[0], scores, back[2]), ops().symmetric_weights(indptr, indices, 500),
     )  # fmt: skip
 
 
@@ -309,6 +327,13 @@ def bias_and_relu(device: torch.device) -> Any:
     x = (torch.arange(500 * 24, device=device) % 16).float().view(500, 24) - 8
     ops().bias_relu_(x, torch.ones(24, device=device))
     return x, *ops().bias_relu_backward(x, x)
+
+
+@call_of("dropout")
+def dropped(device: torch.device) -> Any:
+    x, nodes = torch.ones(500, 24, device=device), torch.arange(500, device=device)
+    place = torch.tensor([9, 2], device=device)
+    return ops().dropout(x, nodes, 9, 2, 1, 0.5), ops().dropout(x, nodes, 0, 0, 1, 0.5, place)
 
 
 @call_of("pad_blocks")

@@ -22,7 +22,7 @@ UNWEIGHTED = ["reservoir", "reservoir_thinned", "floyd", "fisher_yates", "with_r
 PICKS = [*UNWEIGHTED, "weighted_alias", "weighted_prefix"]
 
 
-SOUND = ["persistent", "fusion"]
+SOUND = ["persistent", "fusion", "non_persistent"]
 
 
 def pick_of(name: str, csc: Csc) -> PickSpec:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from compose import counted, make, run
+from compose import counted, make, run, without_times
 
 from gnnbench.measure.timeline import STREAM, Timeline
 from gnnbench.pipelines.alternating_phases import StoredSamples
@@ -91,7 +91,7 @@ def test_losses_and_counts_equal_the_serial_schedule(
         others = counted(right)
         if depth:  # windows then lie in more buffers, each of which grows with its contents
             assert (counts.pop(WINDOW, 0) > 0) is (others.pop(WINDOW, 0) > 0)
-        assert counts == others
+        assert without_times(counts) == without_times(others)
 
 
 @pytest.mark.parametrize("stored", STORED)

@@ -12,6 +12,7 @@ from gnnbench.core.job import Job
 from gnnbench.features.cache import StaticCache
 from gnnbench.features.ranking import ranked_for
 from gnnbench.features.spec import Uva
+from gnnbench.kernels.access import ACCESSES
 
 pytestmark = pytest.mark.gpu
 ROW = 24 * 4  # bytes of a feature row of the small graph
@@ -90,8 +91,36 @@ def test_ranking_on_the_gpu_equals_that_of_a_cpu(
     assert places == ["cpu" if policy == "random" else "cuda", "cpu"]
 
 
+def test_the_host_waits_once_for_the_missed_ids(monkeypatch, small_graph):
+    """Every other call only enqueues work."""
+    system = cached(small_graph, "degree", 0.3, "host")
+    store, waits = system.stages.store, []
+    to_host = store._to_host
+
+    def waiting(tensor):
+        waits.append(tensor.numel())
+        torch.cuda.set_sync_debug_mode("default")
+        try:
+            return to_host(tensor)
+        finally:
+            torch.cuda.set_sync_debug_mode("error")
+
+    monkeypatch.setattr(store, "_to_host", waiting)
+    ids = torch.arange(399, 0, -3, dtype=torch.int32, device="cuda")
+    store.fetch(ids)
+    waits.clear()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        rows = store.fetch(ids)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(rows.cpu(), small_graph.features[ids.cpu().long()])
+    assert waits == [ids.numel() + 1]
+    system.close()
+
+
 @pytest.mark.parametrize("memory", ["registered", "vmm"])
-@pytest.mark.parametrize("access", ["naive", "aligned", "page-ordered"])
+@pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("ids", [torch.int32, torch.int64])
 @pytest.mark.parametrize("where", ["cuda", "cpu"])
 def test_cache_rows_are_copied_in_chunks_for_every_store(

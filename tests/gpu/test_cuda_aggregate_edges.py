@@ -9,7 +9,12 @@ from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate import aggregate
 from gnnbench.kernels.aggregate_groups import aggregate_groups
-from gnnbench.kernels.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
+from gnnbench.kernels.aggregate_memory_aware import (
+    aggregate_memory_aware,
+    aggregate_memory_aware_warp,
+    attend_memory_aware,
+    attend_memory_aware_warp,
+)
 from gnnbench.kernels.aggregate_tuned import aggregate_tuned
 from gnnbench.kernels.attention import attend
 
@@ -39,7 +44,16 @@ def test_heads(ops, heads, width, dtype):
         aware = ops.aggregate_memory_aware(
             block.indptr, block.indices, x, sizes[0], "sum", weights, 8, 32
         )
+        warp = ops.aggregate_memory_aware_warp(
+            block.indptr, block.indices, x, sizes[0], "sum", weights
+        )
         grad_x = ops.aggregate_heads_transposed(*back, grad, weights)
+        warp_grad = ops.aggregate_memory_aware_warp_transposed(
+            block.indptr, *back, grad, "sum", weights
+        )
+        scattered = ops.aggregate_memory_aware_scattered(
+            block.indptr, block.indices, grad, sizes[1], "sum", weights, 8, 32
+        )
         aware_grad = ops.aggregate_memory_aware_transposed(
             block.indptr, *back, grad, "sum", weights, 8, 32
         )
@@ -49,9 +63,9 @@ def test_heads(ops, heads, width, dtype):
             matrix = block.matrix("sum", weights[:, head])
             size = block.matrix("sum", weights[:, head].abs())
             z, g = x[:, head].double(), grad[:, head].double()
-            for actual in (out, aware):
+            for actual in (out, aware, warp):
                 assert_within(actual[:, head], matrix @ z, size @ z.abs(), terms)
-            for actual in (grad_x, aware_grad):
+            for actual in (grad_x, aware_grad, warp_grad, scattered):
                 assert_within(actual[:, head], matrix.T @ g, size.T @ g.abs(), terms)
             each = g[block.rows] * z[block.indices.long()]
             assert_within(dots[:, head], each.sum(1), each.abs().sum(1), width)
@@ -113,6 +127,8 @@ def as_block(block: DrawnBlock) -> Block:
 METHODS = {
     "csr": aggregate, "tuned": aggregate_tuned, "memory-aware": aggregate_memory_aware,
     "memory-aware, 4 by 16": partial(aggregate_memory_aware, x_nodes=4, y_dims=16),
+    "memory-aware, scatter": partial(aggregate_memory_aware, scatter=True),
+    "memory-aware-warp": aggregate_memory_aware_warp,
 }  # fmt: skip
 
 
@@ -127,11 +143,14 @@ def test_gradients(method, mode):
         # Atomics add in any order.
         assert torch.autograd.gradcheck(call, given, nondet_tol=1e-12)
         return
-    assert torch.autograd.gradcheck(lambda x: METHODS[method](block, x, mode), (x,))
-    assert torch.autograd.gradcheck(lambda x, w: METHODS[method](block, x, mode, w), (x, weights))
+    tolerance = 1e-12 if "scatter" in method else 0.0  # atomics add in any order
+    for given in ((x,), (x, weights)):
+        assert torch.autograd.gradcheck(
+            lambda x, *w: METHODS[method](block, x, mode, *w), given, nondet_tol=tolerance
+        )
 
 
-@pytest.mark.parametrize("layer", [attend, attend_memory_aware])
+@pytest.mark.parametrize("layer", [attend, attend_memory_aware, attend_memory_aware_warp])
 def test_gradients_of_attention(layer):
     block = as_block(drawn_block(6, 9, 4, seed=5, device="cuda"))
     z = random(9, 2, 3, dtype=torch.float64).requires_grad_()

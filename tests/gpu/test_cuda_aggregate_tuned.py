@@ -42,11 +42,15 @@ def forward(ops, kernel, block, x, mode, weights):
         return ops.aggregate(*args)
     if kernel == "tuned":
         return ops.aggregate_tuned(*args)
+    if kernel[0] == "warp":
+        return ops.aggregate_memory_aware_warp(*args, *kernel[1:])
     return ops.aggregate_memory_aware(*args, *kernel)
 
 
 def backward(ops, kernel, block, back, grad, mode, weights):
     args = (block.indptr, *back, grad, mode, weights)
+    if kernel[0] == "warp":
+        return ops.aggregate_memory_aware_warp_transposed(*args, *kernel[1:])
     if isinstance(kernel, tuple):
         return ops.aggregate_memory_aware_transposed(*args, *kernel)
     return ops.aggregate_transposed(*args)
@@ -85,7 +89,19 @@ def test_tuned_kernel(ops, dim, dtype, weighted):
     check(ops, "tuned", drawn_block(700, 1500, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
 
-@pytest.mark.parametrize("kernel", ["simple", (8, 32), (32, 8), (1, 32)], ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dim", WIDTHS)
+def test_memory_aware_by_warps(ops, dim, dtype, weighted):
+    block = drawn_block(700, 1500, 11, seed=dim, device="cuda")
+    check(ops, ("warp", 8, 128, 4), block, dim, dtype, weighted)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["simple", (8, 32), (32, 8), (1, 32), (4, 128), ("warp", 1, 64, 7), ("warp", 2, 128, 1)],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("dim", [1, 30, 64, 129, 602])
 def test_simple_and_memory_aware_kernels(ops, kernel, dim, dtype):
@@ -93,7 +109,7 @@ def test_simple_and_memory_aware_kernels(ops, kernel, dim, dtype):
         check(ops, kernel, drawn_block(300, 700, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
 
-@pytest.mark.parametrize("kernel", ["simple", "tuned", (8, 32)], ids=str)
+@pytest.mark.parametrize("kernel", ["simple", "tuned", (8, 32), ("warp", 8, 128, 4)], ids=str)
 @pytest.mark.parametrize("hub", [128, 129, 1000, 30_000])
 @pytest.mark.parametrize("dim", [1, 64, 130, 256])
 def test_long_row(ops, kernel, hub, dim):
@@ -117,6 +133,52 @@ def test_results_do_not_depend_on_rows_per_group(ops, rows):
         assert torch.equal(ops.aggregate_tuned(*args, None, rows), ops.aggregate_tuned(*args))
 
 
+@pytest.mark.parametrize("hub", [0, 500, 30_000])
+@pytest.mark.parametrize("dim", [3, 64, 100, 300])
+def test_results_by_warps_do_not_depend_on_the_shape(ops, dim, hub):
+    """With rows that the teams of a block share, and pieces in a list of any order."""
+    for num_dst in (50, 100_000):
+        block = drawn_block(num_dst, num_dst + 100, 9, seed=1, hub=hub, device="cuda")
+        back = ops.transpose(block.indptr, block.indices, block.num_src)
+        x, grad = (torch.randn(n, dim, device="cuda") for n in (block.num_src, num_dst))
+        weights = torch.rand(block.indices.numel(), device="cuda") + 0.1
+        out, right = (
+            [
+                forward(ops, kernel, block, x, "mean", weights),
+                backward(ops, kernel, block, back, grad, "mean", weights),
+            ]
+            for kernel in (("warp", 2, 64, 7), ("warp", 8, 128, 4))
+        )
+        assert torch.equal(out[0], right[0]) and torch.equal(out[1], right[1])
+        if hub == 0:  # a row is summed in the order of its edges, as by tuned
+            rows = [
+                forward(ops, one, block, x, "sum", weights) for one in (("warp", 2, 64, 7), "tuned")
+            ]
+            torch.testing.assert_close(rows[0], rows[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dim", [1, 30, 129])
+@pytest.mark.parametrize("shape", [(8, 32), (32, 8), (2, 128)])
+def test_scatter_of_memory_aware(ops, shape, dim, dtype, weighted):
+    """Sums in the wider dtype."""
+    block = drawn_block(300, 700, 11, seed=dim, hub=1000, device="cuda")
+    draws = torch.Generator("cuda").manual_seed(dim)
+    grad = torch.randn(300, dim, generator=draws, device="cuda").to(dtype)
+    weights = None
+    if weighted:
+        weights = torch.rand(block.indices.numel(), generator=draws, device="cuda") + 0.1
+        weights = weights.to(sum_dtype(dtype))
+    for mode in MODES:
+        out = ops.aggregate_memory_aware_scattered(
+            block.indptr, block.indices, grad, 700, mode, weights, *shape
+        )
+        assert out.dtype == sum_dtype(dtype)
+        matrix = block.matrix(mode, weights).T
+        assert_within(out, matrix @ grad.double(), matrix @ grad.double().abs(), 2000)
+
+
 def test_rows_ignore_data_of_the_next_row(ops):
     """The window of a row also loads data of the next row, which is NaN and infinite here."""
     indptr = torch.tensor([0, 3, 6, 6, 7], dtype=torch.int32, device="cuda")
@@ -125,9 +187,10 @@ def test_rows_ignore_data_of_the_next_row(ops):
     x[4] = torch.nan
     weights = torch.tensor([1.0, 2, 3, torch.inf, torch.nan, 1, 5], device="cuda")
     for given, right in ((None, [3, 0, 1]), (weights, [6, 0, 5])):
-        out = ops.aggregate_tuned(indptr, indices, x, 4, "sum", given)
-        assert out[[0, 2, 3], 0].tolist() == right
-        assert bool(out[1].isnan().all())
+        for sum_of in (ops.aggregate_tuned, ops.aggregate_memory_aware_warp):
+            out = sum_of(indptr, indices, x, 4, "sum", given)
+            assert out[[0, 2, 3], 0].tolist() == right
+            assert bool(out[1].isnan().all())
 
 
 def test_unaligned_rows(ops):
@@ -137,9 +200,10 @@ def test_unaligned_rows(ops):
         for skipped in (1, 2, 4):
             flat = torch.randn(700 * 64 + 8, device="cuda").to(dtype)
             x = flat[skipped : skipped + 700 * 64].view(700, 64)
-            out = ops.aggregate_tuned(block.indptr, block.indices, x, 300, "sum")
-            aligned = ops.aggregate_tuned(block.indptr, block.indices, x.clone(), 300, "sum")
-            assert torch.equal(out, aligned)
+            for sum_of in (ops.aggregate_tuned, ops.aggregate_memory_aware_warp):
+                out = sum_of(block.indptr, block.indices, x, 300, "sum")
+                aligned = sum_of(block.indptr, block.indices, x.clone(), 300, "sum")
+                assert torch.equal(out, aligned)
 
 
 def test_bad_arguments(ops):
@@ -151,6 +215,14 @@ def test_bad_arguments(ops):
             ops.aggregate_tuned(*args, None, rows)
     with pytest.raises(RuntimeError, match="targets times dims must be 1 to 1024"):
         ops.aggregate_memory_aware(*args, None, 33, 32)
+    with pytest.raises(RuntimeError, match="dims must be a power of two, it is 24"):
+        ops.aggregate_memory_aware(*args, None, 8, 24)
+    for wrong, message in (
+        ((9, 128, 4), "warps must be 1 to 8, it is 9"), ((8, 96, 4), "columns must be 64 or 128"),
+        ((8, 128, 0), "rows must be 1 to 7"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            ops.aggregate_memory_aware_warp(*args, None, *wrong)
     with pytest.raises(RuntimeError, match="bytes of shared memory"):
         ops.aggregate_memory_aware(*args, None, 1024, 1)
     with pytest.raises(RuntimeError, match="weights must be float32"):

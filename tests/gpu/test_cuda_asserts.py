@@ -23,13 +23,19 @@ def over(i, slot):
     known = ints(slot, 0, 0), ints(1, 0, 0)
     pages = 4096, 1, 4
     ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), *pages)
+def over_cache(i, slot):
+    none = rows[:0], ints(0, 0, 0), ints(0, 0, 0)
+    known = rows[:2], ints(slot, 0, 0), ints(1, 0, 0)
+    hits = torch.zeros(2, dtype=torch.int64, device="cuda")
+    ops.gather_over_cache(rows.cpu().pin_memory(), *none, 1, True, *known, 1, i, hits, 4096, 1, 4)
 def sharded(i, place=0):
     places, counts = ints(place, 0, 0), torch.zeros(3, dtype=torch.int64, device="cuda")
     ops.gather_sharded([rows[:2]], 0, places, None, i, counts, 0, 1, 0, 1)
-def back(offsets, dst):
+WARP = ops.aggregate_memory_aware_warp_transposed
+def back(offsets, dst, call=ops.aggregate_transposed):
     edges = torch.arange(len(dst), dtype=torch.int32, device="cuda")
     block = ints(0, 0, 0, len(dst))
-    return ops.aggregate_transposed(block, ints(*offsets), dst, edges, rows, "sum")
+    return call(block, ints(*offsets), dst, edges, rows, "sum")
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)
@@ -39,6 +45,8 @@ def late(call):
 CALLS = {
     "gather": "ops.gather(rows, ints(0, 3))",
     "gather-negative": "ops.gather(rows, ints(-1))",
+    "gather-to": "ops.gather_to(rows, ints(3), ints(0), rows[:1].clone(), 0)",
+    "gather-to-place": "ops.gather_to(rows, ints(0), ints(1), rows[:1].clone(), 0)",
     "aggregate": "ops.aggregate(ints(0, 1), ints(3), rows, 1, 'sum')",
     "aggregate-indptr": "ops.aggregate(ints(0, 2), ints(1), rows, 1, 'sum')",
     # The kernels that write the sizes are enqueued but never run.
@@ -55,8 +63,13 @@ CALLS = {
     "sharded-nowhere": "sharded(ints(1, 0), -1)",
     "over": "over(ints(3), 0)",
     "over-slot": "over(ints(1, 0), 2)",
+    "over-cache": "over_cache(ints(3), 0)",
+    "over-cache-slot": "over_cache(ints(1, 0), 2)",
+    "elementwise": "ops.gather_elementwise(rows.cpu().pin_memory(), ints(3), False)",
     "transpose": "ops.transpose(ints(0, 1), ints(3), 3)",
     "transpose-indptr": "ops.transpose(ints(0, 1), ints(1, 2), 3)",
+    "symmetric": "ops.symmetric_weights(ints(0, 1), ints(3), 3)",
+    "symmetric-indptr": "ops.symmetric_weights(ints(0, 1), ints(1, 2), 3)",
     "tuned": "ops.aggregate_tuned(ints(0, 1), ints(3), rows, 1, 'sum')",
     "tuned-indptr": "ops.aggregate_tuned(ints(0, 2), ints(1), rows, 1, 'sum')",
     "transposed": "back([0, 1, 1, 1], ints(3))",
@@ -65,6 +78,13 @@ CALLS = {
     "transposed-piece": "back([0, 99, 99, 99], ints(*[0] * 98, 3))",
     "transposed-last-piece": "back([0, 0, 0, 99], ints(*[0] * 98, -1))",
     "memory-aware": "ops.aggregate_memory_aware(ints(0, 1), ints(-1), rows, 1, 'sum', None, 8, 32)",
+    "memory-aware-scatter": "ops.aggregate_memory_aware_scattered(ints(0, 1), ints(3), rows[:1], 3,"
+    " 'sum', None, 8, 32)",
+    "memory-aware-warp": "ops.aggregate_memory_aware_warp(ints(0, 1), ints(3), rows, 1, 'sum')",
+    "memory-aware-warp-indptr": "ops.aggregate_memory_aware_warp(ints(0, 2), ints(1), rows, 1,"
+    " 'sum')",
+    "memory-aware-warp-transposed": "back([0, 1, 1, 1], ints(3), WARP)",
+    "memory-aware-warp-transposed-piece": "back([0, 299, 299, 299], ints(*[0] * 298, 3), WARP)",
     "groups": "ops.aggregate_groups(ints(0, 1), ints(0), ints(3), rows, 1, 32)",
     "groups-of-no-row": "ops.aggregate_groups(ints(0, 1), ints(1), ints(0), rows, 1, 32)",
     "edges": "ops.edge_add(ints(0, 1), ints(3), rows, rows[:1])",

@@ -21,6 +21,34 @@ def test_equals_cpu(ops, gpu, ids_dtype, dtype, dim):
     assert_same(out, expected)
 
 
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dim", [1, 3, 64, 100, 129, 1000])
+@pytest.mark.parametrize("blocks", [0, 1, 64])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_rows_are_gathered_to_places(ops, gpu, ids_dtype, dim, blocks, pinned):
+    generator = torch.Generator().manual_seed(dim)
+    table = torch.randint(0, 100, (500, dim), generator=generator).float()
+    ids = torch.randint(0, 500, (777,), generator=generator).to(ids_dtype)
+    places = torch.randperm(800, generator=generator)[:777].int()
+    expected = torch.full((800, dim), -9.0)
+    expected[places.long()] = table[ids.long()]
+    out = gpu.put(torch.full((800, dim), -9.0))
+    source = table.pin_memory() if pinned else gpu.put(table)
+    ops.gather_to(source, gpu.put(ids), gpu.put(places), out, blocks)
+    assert_same(out, expected)
+
+
+def test_places_of_rows_need_memory_that_the_gpu_reads(ops, gpu):
+    put = gpu.put
+    ids, places, out = put(torch.tensor([1])), put(torch.tensor([0]).int()), put(torch.ones(1, 2))
+    with pytest.raises(RuntimeError, match=r"pin it with \.pin_memory"):
+        ops.gather_to(torch.ones(5, 2), ids, places, out, 0)
+    with pytest.raises(RuntimeError, match="places must be int32"):
+        ops.gather_to(put(torch.ones(5, 2)), ids, ids, out, 0)
+    with pytest.raises(RuntimeError, match="blocks must be 0 to 65535"):
+        ops.gather_to(put(torch.ones(5, 2)), ids, places, out, -1)
+
+
 @pytest.mark.parametrize("shift", [1, 2, 4, 8])
 def test_misaligned_tables(ops, gpu, shift):
     flat = gpu.put(torch.arange(shift + 30 * 16, dtype=torch.int64).to(torch.uint8))

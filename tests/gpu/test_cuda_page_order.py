@@ -7,11 +7,15 @@ from gpu_graphs import assert_same
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.features import (  # fmt: skip
     ACCESSES,
+    ELEMENTWISE,
     PAGE_ORDERED,
     gather_once,
     gather_over,
+    gather_over_cache,
     gather_zero_copy,
 )
+from gnnbench.kernels.locked import vmm_memory
+from gnnbench.kernels.lookup import IdLookup
 from gnnbench.kernels.reference import features as reference
 
 pytestmark = pytest.mark.gpu
@@ -37,8 +41,28 @@ def same_bits(rows, right):
 def test_rows_equal_the_table(access, width, dtype, ids_dtype):
     table = made(5000, width, dtype)
     ids = torch.randint(0, 5000, (7777,), generator=torch.Generator().manual_seed(3))
-    rows = gather_zero_copy(table, ids.to(ids_dtype).cuda(), access, page_bytes=1 << 14, blocks=3)
+    given = ids.to(ids_dtype).cuda()
+    if access in ELEMENTWISE and width * dtype.itemsize % 4:
+        with pytest.raises(UsageError, match="rows of a multiple of 4 bytes, which a thread loads"):
+            gather_zero_copy(table, given, access)
+        return
+    rows = gather_zero_copy(table, given, access, page_bytes=1 << 14, blocks=3)
     same_bits(rows, table[ids])
+
+
+def test_elementwise_access_to_tables_with_more_than_2_31_elements():
+    rows, width = (1 << 22) + 2, 515
+    table = vmm_memory(rows * width * 4, "cuda").view(torch.float32).view(rows, width)
+    ids = torch.tensor([0, rows - 1, 1, rows - 2])
+    table[ids] = torch.randn(4, width, generator=torch.Generator().manual_seed(1))
+    for access in ELEMENTWISE:
+        same_bits(gather_zero_copy(table, ids.cuda(), access), table[ids])
+
+
+def test_elementwise_access_needs_an_aligned_table():
+    table = made(9, 8, torch.float16).view(-1)[1:65].view(8, 8)
+    with pytest.raises(UsageError, match="table must begin at a multiple of 4 bytes"):
+        gather_zero_copy(table, torch.tensor([1], device="cuda"), "elementwise")
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
@@ -95,7 +119,7 @@ def test_empty_requests(access):
 
 def test_bad_arguments():
     table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
-    with pytest.raises(UsageError, match="access must be one of naive, aligned, page-ordered"):
+    with pytest.raises(UsageError, match="access must be one of naive, aligned, page-ordered, el"):
         gather_zero_copy(table, ids, "sorted")
     with pytest.raises(UsageError, match="page_bytes must be at least 1"):
         gather_zero_copy(table, ids, PAGE_ORDERED, page_bytes=0)
@@ -174,6 +198,52 @@ def test_reuse_of_a_static_cache():
     same_bits(rows, table[ids])
     assert int(hits) == 4
     assert torch.equal(slots, before[0]) and torch.equal(generations, before[1])
+
+
+@pytest.mark.parametrize("ratio", [0, 7, 50, 100])
+@pytest.mark.parametrize("width", [1, 7, 128, 261])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_match_over_a_cache_in_a_single_pass(width, dtype, ratio):
+    """Rows, hits of both levels and remembered slots, for a hundred steps."""
+    nodes, random = 900, torch.Generator().manual_seed(1)
+    table = made(nodes, width, dtype)
+    hot = torch.randperm(nodes, generator=random)[: nodes * ratio // 100]
+    known, in_cache = IdLookup(nodes, "cuda"), IdLookup(nodes, "cuda")
+    in_cache.remember(hot)
+    before = in_cache.slots.clone(), in_cache.generations.clone()
+    cached, hits = table[hot].cuda(), torch.zeros(2, dtype=torch.int64, device="cuda")
+    rows, last, expected = cached[:0], set(), [0, 0]
+    for step in range(100):
+        n = int(torch.randint(0, nodes, (1,), generator=random))
+        ids = torch.randperm(nodes, generator=random)[:n]
+        given = (ids.int() if step % 2 else ids).cuda()
+        rows = gather_over_cache(table, (rows, known), (cached, in_cache), given, hits, blocks=3)
+        known.remembered()
+        same_bits(rows, table[ids])
+        some = set(ids.tolist())
+        expected[0] += len(last & some)
+        expected[1] += len((some - last) & set(hot.tolist()))
+        last = some
+    assert hits.tolist() == expected
+    assert_same(known.find(ids.cuda()), torch.arange(n, dtype=torch.int32))
+    assert torch.equal(in_cache.slots, before[0])
+    assert torch.equal(in_cache.generations, before[1])
+
+
+def test_match_over_a_cache_refuses_bad_arguments():
+    table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
+    known, hits = IdLookup(5, "cuda"), torch.zeros(2, dtype=torch.int64, device="cuda")
+    level = torch.empty(0, 4, device="cuda"), known
+    with pytest.raises(UsageError, match="hits must have 2 elements, it has 1"):
+        gather_over_cache(table, level, level, ids, hits[:1])
+    with pytest.raises(UsageError, match="cache must be float32, it is float16"):
+        gather_over_cache(table, level, (level[0].half(), known), ids, hits)
+    with pytest.raises(UsageError, match="cache must have rows of the table's shape"):
+        gather_over_cache(table, level, (torch.empty(1, 3, device="cuda"), known), ids, hits)
+    with pytest.raises(UsageError, match="cache_slots and cache_generations must have one entry"):
+        gather_over_cache(table, level, (level[0], IdLookup(4, "cuda")), ids, hits)
+    with pytest.raises(UsageError, match="ids must be on a CUDA device"):
+        gather_over_cache(table, level, level, ids.cpu(), hits)
 
 
 def none_read():

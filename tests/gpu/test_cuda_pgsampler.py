@@ -63,9 +63,11 @@ def test_batch_equals_cpu(variant, pick, dtype, fanouts):
 
 @pytest.mark.parametrize("fetch_size", [1, 2, 5, 31, 32])
 @pytest.mark.parametrize("pick", ["reservoir", "floyd"])
-def test_any_fetch_size(fetch_size, pick):
+@pytest.mark.parametrize("variant", ["persistent", "non_persistent"])
+def test_any_fetch_size(variant, fetch_size, pick):
     csc = skewed(20_000, torch.int32, seed=8, top=2000)
-    check(csc, torch.arange(0, 4000, 2), [10, 10, 10], pick, fetch_size=fetch_size)
+    seeds = torch.arange(0, 4000, 2)
+    check(csc, seeds, [10, 10, 10], pick, variant=variant, fetch_size=fetch_size)
 
 
 @pytest.mark.parametrize("variant", SOUND)
@@ -112,27 +114,31 @@ BY_BLOCK = {"worker": "block", "hubs": "whole"}
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2], [10, 10, 10]])
-def test_worker_may_be_a_block(pick, dtype, fanouts):
+@pytest.mark.parametrize("variant", ["persistent", "non_persistent"])
+def test_worker_may_be_a_block(variant, pick, dtype, fanouts):
     csc = skewed(4000, dtype, seed=len(fanouts), top=9000)
     seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
-    assert check(csc, seeds, fanouts, pick_of(pick, csc), **BY_BLOCK).parts == 0
+    how = {"variant": variant, **BY_BLOCK}
+    assert check(csc, seeds, fanouts, pick_of(pick, csc), **how).parts == 0
 
 
 @pytest.mark.parametrize("fetch_size", [1, 2, 5, 31, 32])
 @pytest.mark.parametrize("pick", ["reservoir", "reservoir_thinned", "floyd"])
-def test_block_fetches_any_number_of_tasks(fetch_size, pick):
+@pytest.mark.parametrize("variant", ["persistent", "non_persistent"])
+def test_block_fetches_any_number_of_tasks(variant, fetch_size, pick):
     csc = skewed(20_000, torch.int32, seed=8, top=2000)
     seeds = torch.arange(0, 4000, 2)
-    check(csc, seeds, [10, 10, 10], pick, fetch_size=fetch_size, **BY_BLOCK)
+    check(csc, seeds, [10, 10, 10], pick, variant=variant, fetch_size=fetch_size, **BY_BLOCK)
 
 
-def test_blocks_lose_no_task_under_contention():
+@pytest.mark.parametrize("variant", ["persistent", "non_persistent"])
+def test_blocks_lose_no_task_under_contention(variant):
     csc = csc_of(np.full(500, 2), torch.int32, seed=2)
     graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
     order = torch.randperm(500, generator=torch.Generator().manual_seed(4)).int()
     for batch in range(1500):
         seeds = order[batch % 490 : batch % 490 + 1 + batch % 3]
-        got, stats = on_gpu(graph, seeds, [2, 3, 1], batch=batch, **BY_BLOCK)
+        got, stats = on_gpu(graph, seeds, [2, 3, 1], batch=batch, variant=variant, **BY_BLOCK)
         assert_sound(got, stats)
         if batch % 10 == 0:
             assert same_work(expected_of(csc, seeds, [2, 3, 1], batch=batch), got) is None
@@ -147,7 +153,7 @@ def test_blocks_restart_a_batch_that_does_not_fit(small):
 def test_block_worker_needs_whole_hubs_and_the_persistent_variant():
     with pytest.raises(UsageError, match=r"^worker 'block' does not split rows; use it with"):
         on_gpu(HAND, torch.tensor([1]), [2], worker="block")
-    with pytest.raises(UsageError, match=r"^worker 'block' requires variant 'persistent', not"):
+    with pytest.raises(UsageError, match=r"^worker 'block' requires variant 'persistent' or"):
         on_gpu(HAND, torch.tensor([1]), [2], variant="fusion", **BY_BLOCK)
 
 

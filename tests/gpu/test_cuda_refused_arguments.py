@@ -78,6 +78,9 @@ def test_output_must_not_share_memory_with_input(ops, gpu):
         ops.ceiling_copy(shared[:32], shared[16:48])
     with pytest.raises(RuntimeError, match="out must not share memory with table"):
         ops.gather_out(shared[:6].view(3, 2), gpu.put(ints(0, 1)), shared[4:8].view(2, 2))
+    with pytest.raises(RuntimeError, match="out must not share memory with table"):
+        ids = gpu.put(ints(0, 1))
+        ops.gather_to(shared[:6].view(3, 2), ids, ids.clone(), shared[4:8].view(2, 2), 0)
 
 
 def test_rows_without_columns_need_no_work(ops, gpu):

@@ -9,6 +9,7 @@ from gpu_graphs import assert_same
 from gnnbench.core.counters import Counts
 from gnnbench.core.errors import UsageError
 from gnnbench.features.uva import ZeroCopyGather
+from gnnbench.kernels.access import ACCESSES
 from gnnbench.kernels.features import gather_zero_copy
 
 pytestmark = pytest.mark.gpu
@@ -23,6 +24,21 @@ def test_rows_equal_the_table(ids_dtype, dim):
     rows = gather_zero_copy(table, ids.cuda())
     assert rows.is_cuda
     assert_same(rows, table[ids.long()])
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_rows_are_written_to_given_memory(access):
+    """And only there: rows of 480 bytes between guards."""
+    table = torch.randn(500, 120).pin_memory()
+    ids = torch.randint(0, 500, (77,))
+    memory = torch.full((79, 120), 7.0, device="cuda")
+    out = memory[1:-1]
+    assert gather_zero_copy(table, ids.cuda(), access, out=out) is out
+    assert_same(out, table[ids])
+    assert torch.equal(memory[::78].cpu(), torch.full((2, 120), 7.0))
+    for wrong in (memory, memory[1:-1, :4], memory[1:-1].double(), memory[1:-1].cpu()):
+        with pytest.raises(UsageError, match="out must"):
+            gather_zero_copy(table, ids.cuda(), access, out=wrong)
 
 
 def test_empty_requests():

@@ -155,6 +155,98 @@ def test_auto_allocation_measures_on_a_gpu(ranks):
         assert counts["schedule", f"measured_{phase}_s", ""] > 0
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_marked_rows_are_those_of_one_gpu(depth, ranks, small_graph):
+    cache = {"features": "cache", "features.ratio": 0.3, "features.table": "host"}
+    plain = make(small_graph, settings={"sampler": "gnnlab", **cache}, **SMALL)
+    system = ranks(factored(**cache, **{"schedule.marks": True, "schedule.depth": depth}))
+    assert system.check().digest == plain.check().digest
+    system.stages.store._lookup.find = None  # no epoch looks a node up on the trainer
+    for epoch in range(3):
+        ours, theirs = run_alike(system, plain, epoch)
+        counts = counted(ours)
+        for where in ("cache", "host_copy"):
+            key = ("features", "feature_bytes", where)
+            assert counts[key] == counted(theirs)[key] > 0
+        assert all(counts["schedule", f"sample_{p}_s", "1"] > 0 for p in ("draw", "mark", "copy"))
+        assert [counts["schedule", "rank_cached_rows", rank] for rank in "01"] == [120, 0]
+    (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows"),
+    [
+        ({}, [400, 0]),
+        ({"schedule.standby": True}, [400, 400]),  # a small table fits next to the topology
+        ({"schedule.standby": True, "schedule.standby_ratio": 0.1}, [400, 40]),
+        ({"schedule.allocation": "auto"}, [400, 0]),
+        ({"schedule.marks": True, "features.table": "host"}, [400, 0]),
+    ],
+)
+def test_each_role_derives_its_cache_from_its_memory(settings, rows, ranks, small_graph):
+    system = ranks(factored(features="cache", **{"features.ratio": "auto", **settings}))
+    setup = {name: value for _, name, _, value in system.setup_counts}
+    assert setup["cache_ratio"] == 1.0 and setup["uncached_peak_bytes"] > 0
+    report = run(system)
+    assert report.ok, report.reason
+    counts = counted(report)
+    assert [counts["schedule", "rank_cached_rows", rank] for rank in "01"] == rows
+    looked_at(system, 7)
+
+
+@pytest.mark.parametrize(("depth", "standby"), [(0, False), (1, False), (0, True)])
+def test_asynchronous_updates_on_gpus(depth, standby, ranks, small_graph):
+    """A sampler and a trainer, alone or with a standby trainer."""
+    system = ranks(
+        factored(
+            features="uva",
+            **{"schedule.staleness": 3, "schedule.depth": depth, "schedule.standby": standby,
+               "schedule.queue": 10},
+        )
+    )  # fmt: skip
+    step = system.trainer.step
+
+    def slow(batch, rows):
+        tasks, deadline = system.schedule.coordination.scheduler.tasks, time.monotonic() + 20
+        while standby and not (tasks.switched or 1 in tasks._share_requests):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        tasks.pace.note(False, 1e6)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    plain = make(small_graph, settings={"sampler": "gnnlab", "features": "uva"}, **SMALL)
+    for epoch in range(3):
+        report, theirs = run(system, epoch), run(plain, epoch)  # weights of all ranks are equal
+        assert report.ok, report.reason
+        assert report.sampled_edges == theirs.sampled_edges
+        counts = counted(report)
+        assert counts["schedule", "updates", ""] == 10
+        if standby:
+            assert counts["schedule", "rank_trained", "1"] > 0
+        else:  # the updates of one trainer are those of one process
+            assert report.loss == pytest.approx(theirs.loss, rel=1e-3)
+            assert counts["schedule", "stale_most", "0"] == 0
+    (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
+
+
+@pytest.mark.gpu(count=3)
+def test_two_trainers_update_asynchronously(ranks, small_graph):
+    system = ranks(factored(1, 2, features="uva", **{"schedule.staleness": 2}))
+    for epoch in range(3):
+        before = copy.deepcopy(system.trainer.model.state_dict())
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        counts = counted(report)
+        assert counts["schedule", "updates", ""] == 10
+        assert max(counts["schedule", "stale_most", rank] for rank in "01") <= 3
+        after = system.trainer.model.state_dict()
+        assert any(not torch.equal(before[name], after[name]) for name in after)
+
+
 def test_a_killed_sampler_ends_the_epoch(ranks):
     system = ranks(factored(features="uva", **{"schedule.queue": 2}))
     assert run(system).ok

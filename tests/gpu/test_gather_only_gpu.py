@@ -14,6 +14,8 @@ STORES = [
     ({"features": "uva", "features.access": "naive"}, "zero_copy"),
     ({"features": "uva", "features.access": "aligned"}, "zero_copy"),
     ({"features": "uva", "features.access": "page-ordered"}, "zero_copy"),
+    ({"features": "uva", "features.access": "elementwise"}, "zero_copy"),
+    ({"features": "uva", "features.access": "elementwise-shifted"}, "zero_copy"),
     ({"features": "gpu"}, "device"),
     ({"features": "dgl", "features.table": "host"}, "host_copy"),
     ({"features": "dgl", "features.table": "uva"}, "zero_copy"),

@@ -30,8 +30,8 @@ def losses(system, epoch):
     return actual, report
 
 
-@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
-@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
+@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware", "memory-aware-warp"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage", "gcn-symmetric"])
 def test_losses_equal_the_eager_trainer_batch_by_batch(model, aggregate, small_graph):
     eager = make(small_graph, settings={"aggregate": aggregate}, model=model, **SMALL)
     ours = make(small_graph, settings=graph(aggregate=aggregate), model=model, **SMALL)

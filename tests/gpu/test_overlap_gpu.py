@@ -10,7 +10,7 @@ from compose import counted, run
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
 from gnnbench.core.job import Job
-from gnnbench.features import Match, Window
+from gnnbench.features import Cache, Host, Match, Uva, Window
 from gnnbench.kernels import match
 from gnnbench.kernels.match import match_degrees, overlaps
 from gnnbench.measure.timeline import Timeline
@@ -44,6 +44,41 @@ def test_match_for_hundreds_of_steps(path, dtype, width):
     known = {where: n for _, name, where, n in job.counts.rows() if name == "feature_bytes"}
     assert known[WHERE[path]] == loaded * width * dtype.itemsize
     store.close()
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.07, 0.5, 1.0])
+@pytest.mark.parametrize("access", ["page-ordered", "naive"])
+def test_match_over_a_cache_serves_equal_rows_and_counts(access, ratio):
+    """In a single pass (page-ordered), by masks (naive), and by the published masks (host)."""
+    bits = torch.Generator().manual_seed(1)
+    table = torch.randn(NODES, 9, generator=bits)
+    graph = SimpleNamespace(
+        name="t", features=table, num_nodes=NODES, num_edges=NODES, indptr=torch.arange(NODES + 1),
+        train_idx=torch.arange(NODES), indices=torch.arange(NODES, dtype=torch.int32),
+    )  # fmt: skip
+    counts, stores = [Counts(), Counts()], []
+    for counted_by, innermost in zip(counts, (Uva(access=access), Host()), strict=True):
+        job = Job(Cell("e", "s", "t", "", device="cuda"), graph, counted_by)
+        cache = Cache(policy="degree", ratio=ratio, table=innermost)
+        stores.append(Match(table=cache).resolved("cuda").build(job))
+        stores[-1].prepare(lambda epoch: iter([]))
+    for _ in range(50):
+        some = torch.randperm(NODES, generator=bits)
+        some = some[: int(torch.randint(1, NODES, (1,), generator=bits))]
+        for store in stores:
+            rows = store.load(SimpleNamespace(input_nodes=some.int().cuda()))
+            assert torch.equal(rows.cpu(), table[some])
+    served = [
+        {where: n for _, name, where, n in one.rows()
+         if name == "feature_bytes" and n}
+        for one in counts
+    ]  # fmt: skip
+    read = [
+        one.pop(where, 0) for one, where in zip(served, ("zero_copy", "host_copy"), strict=True)
+    ]
+    assert served[0] == served[1] and read[0] == read[1]
+    for store in stores:
+        store.close()
 
 
 @pytest.mark.parametrize("order", [{}, {"order": "greedy", "order.window": 3}], ids=["", "greedy"])

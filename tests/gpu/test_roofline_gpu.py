@@ -73,7 +73,32 @@ def test_counters_are_read_or_give_a_reason(graph):
     assert all(reason in one["counters"] for one in results)
 
 
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        {
+            "sampler": "hop-by-hop", "sampler.row_worker": "block",
+            "sampler.id_map": "three-pass-probing", "sampler.edges": "coo",
+        },
+        {"sampler": "pgsampler-as-published"},
+    ],
+)  # fmt: skip
+def test_nsight_compute_reads_the_throughput_of_samplers(graph, sampler):
+    results = _counted({**sampler, "features": "gpu"})
+    (drawn,) = [one for one in results if one["name"] == "sample"]
+    assert 0 < drawn["compute_throughput"] <= 1 and 0 < drawn["memory_throughput"] <= 1
+
+
 def test_nsight_compute_sees_every_kernel(graph):
+    results = _counted({"features": "gpu"})
+    for one in results:
+        assert 0 <= one["l2_hit"] <= 1 and one["memory_bytes"] >= 0
+    (forward,) = [f for f in results if (f["direction"], f["layer"]) == ("forward", 1)]
+    assert forward["flops_run"] > 0
+
+
+def _counted(settings):
+    """Counters of all kernels of a batch; skips without ncu."""
     import json
     import sys
     from dataclasses import asdict
@@ -82,13 +107,10 @@ def test_nsight_compute_sees_every_kernel(graph):
 
     if shutil.which("ncu") is None:
         pytest.skip("there is no ncu")
-    made = make(load_dataset("products~twin@0.005"), settings={"features": "gpu"}, device="cuda")
+    made = make(load_dataset("products~twin@0.005"), settings=settings, device="cuda")
     request = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
     program = [*command(sys.executable, "gnnbench.harness.profiled_process"), json.dumps(request)]
     results = made.diagnostics.counters(5, program)
     if not all(one["counters"] == "ncu" for one in results):
         pytest.skip(results[0]["counters"])
-    for one in results:
-        assert 0 <= one["l2_hit"] <= 1 and one["memory_bytes"] >= 0
-    (forward,) = [f for f in results if (f["direction"], f["layer"]) == ("forward", 1)]
-    assert forward["flops_run"] > 0
+    return results

@@ -27,6 +27,8 @@ PLACES = [
     if place in ("gpu", "uva", *s.devices)
 ]
 FANOUTS = [6, 4, 3]
+PICKS = {s.name: "floyd" if "floyd" in s.picks["cuda"] else s.picks["cuda"][0] for s in INFOS}
+REPLACING = [s.name for s in INFOS if "with_replacement" in s.picks["cuda"]]
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +84,9 @@ def test_work_equals_the_cpu(build, name, pick, frontier, topology):
 
 @pytest.mark.parametrize(("name", "topology"), PLACES)
 def test_64_bit_ids_and_seeds_on_any_device(build, graph, name, topology):
-    sampler = build(name, "floyd", topology, of=(graph[0], graph[1].long()), with_positions=True)
-    right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
+    pick, wide = PICKS[name], (graph[0], graph[1].long())
+    sampler = build(name, pick, topology, of=wide, with_positions=True)
+    right = build("hop-by-hop", pick, device="cpu", with_positions=True)
     seeds = seeds_of(300)
     expected = right.sample(seeds)
     for form in (seeds, seeds.int(), seeds.cuda(), seeds.int().cuda(), seeds.tolist()):
@@ -104,8 +107,8 @@ BAD = [
 @pytest.mark.parametrize("topology", ["gpu", "uva"])
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_seeds_are_reported_and_the_next_batch_is_correct(build, name, topology):
-    sampler = build(name, "floyd", topology, with_positions=True)
-    right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
+    sampler = build(name, PICKS[name], topology, with_positions=True)
+    right = build("hop-by-hop", PICKS[name], device="cpu", with_positions=True)
     for seeds, words in BAD:
         with pytest.raises(UsageError, match=words):
             sampler.sample(seeds)
@@ -186,7 +189,8 @@ def test_fusion_needs_a_gpu(build):
 def test_baseline_with_another_sampler(small_graph, name, topology, until):
     digests = []
     for device, sampler, where in (("cuda", name, topology), ("cpu", "hop-by-hop", "cpu")):
-        settings = {"sampler": sampler, "sampler.topology": where, "sampler.pick": "floyd"}
+        settings = {"sampler": sampler, "sampler.topology": where}
+        settings["sampler.pick"] = PICKS[name]
         system = compose.make(small_graph, settings=settings, until=until, device=device)
         report = system.check()
         assert report.ok, report.reason
@@ -255,7 +259,7 @@ def test_all_neighbours_of_a_hub(build, name):
     assert same_work(right.sample(seeds), ours.sample(seeds)) is None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPLACING)
 def test_picks_with_replacement_refuse_all_neighbours(build, name):
     with pytest.raises(UnsupportedError, match="cannot take all neighbours"):
         build(name, "with_replacement", fanouts=[-1])

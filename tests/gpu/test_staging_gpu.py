@@ -47,6 +47,26 @@ def test_many_batches_of_many_chunks(monkeypatch, dtype, width, late):
     served.close()
 
 
+@pytest.mark.parametrize("width", [1, 33, 128])
+@pytest.mark.parametrize("late", [0, 3_000_000])
+def test_rows_of_many_chunks_are_written_to_their_places(monkeypatch, width, late):
+    monkeypatch.setattr(staging.StagedChunks.__init__, "__defaults__", (64 << 10, 3))
+    table = random_table(torch.float32, 20_000, width)
+    served, draws = store(table), torch.Generator().manual_seed(width)
+    for number in range(30):
+        n = int(torch.randint(0, 20_000, (1,), generator=draws))
+        ids = torch.randint(0, 20_000, (n,), generator=draws, dtype=torch.int32)
+        places = torch.randperm(n + 9, generator=draws)[:n].int()
+        out = torch.full((n + 9, width), -999.0, device=DEVICE)
+        expected = out.cpu()
+        if late:
+            torch.cuda._sleep(late)
+        served.fetch_to(ids.to(DEVICE) if number % 2 else ids, places.to(DEVICE), out)
+        expected[places.long()] = table[ids.long()]
+        assert_same(out, expected)
+    served.close()
+
+
 def test_whole_chunks_and_another_stream():
     table = random_table(torch.float32, 100_000, 128)
     served = store(table)

@@ -14,7 +14,8 @@ from gnnbench.core.counters import LOCK_TIME, Counts
 from gnnbench.core.job import Job
 from gnnbench.features import Uva
 from gnnbench.features.match import MatchStore
-from gnnbench.kernels.features import ACCESSES, gather_once, gather_zero_copy
+from gnnbench.kernels.access import ALIGNED, NAIVE, PAGE_ORDERED
+from gnnbench.kernels.features import gather_once, gather_zero_copy
 from gnnbench.kernels.locked import VMM, LockedTensor, vmm_memory
 
 pytestmark = pytest.mark.gpu
@@ -35,7 +36,7 @@ def test_kernels_read_what_the_host_writes(size):
     memory.copy_(torch.arange(size, dtype=torch.int64).to(torch.uint8))
     ids = torch.tensor([size - 1, 0, size // 2])
     right = memory.clone()[ids]
-    for access in ACCESSES:
+    for access in (NAIVE, ALIGNED, PAGE_ORDERED):  # others need rows of 4 bytes
         assert_same(gather_zero_copy(memory, ids.cuda(), access), right)
 
 

@@ -43,6 +43,27 @@ def verified(system, epoch=5):
     return report
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("features", ["uva", "host", "gpu"])
+def test_producers_of_the_ranks_do_their_work(ranks, processes, features):
+    """Each on its rank's GPU; rows are gathered where the rank reads them."""
+    settings = {"features": features, "sampler.topology": "cpu"}
+    reports = []
+    for more in ({}, {"schedule.processes": processes}):
+        system = ranks({**settings, **more})
+        assert system.check().ok
+        reports.append([run(system), run(system, 1), verified(system)])
+    for theirs, ours in zip(*reports, strict=True):
+        assert ours.ok and theirs.ok, ours.reason
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-4) and ours.digest == theirs.digest
+        served = [
+            {k: n for k, n in counted(report).items() if k[1] == "feature_bytes"}
+            for report in (ours, theirs)
+        ]
+        assert served[0] == served[1]
+        assert counted(ours)["schedule", "copied_bytes", ""] == 0
+
+
 @pytest.mark.parametrize("way", ["flat", "ddp"])
 def test_updates_are_those_of_one_gpu(ranks, small_graph, way):
     plain, system = make(small_graph, **SMALL), ranks({"schedule.gradients": way})

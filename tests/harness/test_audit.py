@@ -73,12 +73,39 @@ def test_idle_time_is_a_doubt_if_a_system_opens_its_own_spans():
     assert (
         report_audit.idle_doubt(cell(), idle) == ""
     )  # its primary metric, the wall time, includes idle time
+    # Compared with a reference, which has the same loop, a millisecond and a tenth are too much.
+    assert report_audit.idle_doubt(cell("sample"), epochs(idle_s=0.105), epochs(idle_s=0.01)) == ""
+    assert "0.12 s of its epochs of 1 s" in report_audit.idle_doubt(
+        cell("sample"), epochs(idle_s=0.12), epochs(idle_s=0.01)
+    )
+    # However short, half of a gain must not be idle time that the reference does not have.
+    short, usual = {"wall_s": 2e-3, "idle_s": 6e-4}, {"wall_s": 2e-3, "idle_s": 1e-4}
+    for own, doubtful in ((2e-4, True), (8e-4, True), (9.5e-4, False), (2e-3, False)):
+        doubt = report_audit.idle_doubt(
+            cell("sample"), epochs(**short, sample_time_s=own),
+            epochs(**usual, sample_time_s=1e-3),
+        )  # fmt: skip
+        assert bool(doubt) == doubtful, own
     ours = {"order": {"name": "as-drawn"}, "schedule": {"name": "serial"}}
     assert report_audit.idle_doubt(cell("sample", composed=True, recipe=ours), idle) == ""
     for kind in ours:  # a plug-in may work before or between the spans
         recipe = {**ours, kind: {"name": "strange"}}
         doubt = report_audit.idle_doubt(cell("sample", composed=True, recipe=recipe), idle)
         assert "work may be left out of its sampling time" in doubt
+
+
+@pytest.mark.parametrize(("device", "clock"), [("cpu", "work_cpu_s"), ("cuda", "wall_s")])
+def test_longer_epochs_with_many_checked_batches_are_a_doubt(device, clock):
+    counts = {"batches": 10, "sampled_edges": 1000, "unique_nodes": 1000}
+    own, usual = cell("sample", device=device), epochs(**counts, **{clock: 0.1})
+
+    def doubt(*seconds):
+        checked = [epochs(**counts, checked=8.0, **{clock: s})[0] for s in seconds]
+        return report_audit.checked_doubt(own, [*epochs(**counts, **{clock: 9.0}), *checked], usual)
+
+    assert doubt(0.2, 0.2) == ""  # two could be long by chance
+    assert doubt(0.2, 0.14, 0.2) == ""  # the shortest counts
+    assert "epochs with many checked batches took 2.0 times as long" in doubt(0.21, 0.2, 0.21)
 
 
 def test_long_audit_is_a_doubt():

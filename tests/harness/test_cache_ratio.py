@@ -14,7 +14,7 @@ POINT = 0.01
 
 @pytest.fixture
 def outcome(tmp_path, observer):
-    options = ("rounds=2", "batch_size=64", "reference=none")
+    options = ("rounds=2", "batch_size=64", "fanouts=[10, 5]", "reference=none")
     datasets = ("products~twin@0.005",)  # smaller epochs vary by more than POINT
     over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)
     return campaign.run(make_request("cache-ratio", over, tmp_path, False), observer)
@@ -24,7 +24,7 @@ def test_a_cache_of_several_epochs_is_filled_once_for_all_rounds(tmp_path, obser
     """Its mean is between PreSC and the oracle of each epoch; curves agree with it."""
     options = (
         "rounds=4", "warmup_epochs=1", "reference=none", "system=tsota", "batch_size=64",
-        "tsota.features.policy=[presc#1, optimal#4, optimal]",
+        "fanouts=[10, 5]", "tsota.features.policy=[presc#1, optimal#4, optimal]",
     )  # fmt: skip
     datasets = ("products~twin@0.005",)
     over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)

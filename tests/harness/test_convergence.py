@@ -205,6 +205,16 @@ def test_system_with_a_custom_epoch_loop_is_not_evaluated(fakes, tmp_path):
     )
 
 
+def test_system_with_a_custom_epoch_loop_has_no_dropout(fakes, tmp_path):
+    text = "model = ['gcn']\ndropout = [0, 0.5]\n"
+    expanded = grid(tmp_path, text, {"axes": {"system": ["fake"]}})
+    plain, dropping = expanded.cells
+    assert plain.id not in expanded.unsupported
+    assert expanded.unsupported[dropping.id].startswith(
+        "system 'fake' has an epoch loop of its own, which does not draw the masks of dropout"
+    )
+
+
 def request(folder, *options, profile="smoke", systems=()):
     over = Overrides(profile=profile, options=options, systems=systems)
     return make_request("convergence", over, folder, False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnnbench.harness import doctor
+from gnnbench.harness import doctor, same_name
 from gnnbench.kernels import pyg_import
 
 
@@ -62,6 +62,38 @@ def test_doctor_and_run_give_the_same_fix_for_a_missing_framework(monkeypatch):
     fixes = {e["what"]: e["fix"] for e in doctor._packages()}
     assert fixes["dgl"] == dgl_import.dgl_missing().fix
     assert fixes["torch-geometric"] == "pip install -c constraints.txt torch-geometric"
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A folder with another package named gnnbench, as an installation by pip leaves it."""
+    (tmp_path / "gnnbench").mkdir()
+    (tmp_path / "gnnbench" / "__init__.py").write_text("")
+    information = tmp_path / "gnnbench-0.1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: gnnbench\nVersion: 0.1.0\n")
+    return tmp_path
+
+
+def test_doctor_reports_another_package_of_this_name(other, monkeypatch):
+    assert doctor._installed()["ok"]
+    monkeypatch.chdir(other)
+    entry = doctor._installed()
+    assert not entry["ok"] and str(other / "gnnbench") in entry["found"]
+    assert "another environment or folder" in entry["fix"]
+
+
+def test_doctor_reports_a_distribution_that_has_replaced_this_one(other, monkeypatch):
+    monkeypatch.setattr(same_name, "other_packages", list)
+    monkeypatch.syspath_prepend(str(other))
+    entry = doctor._installed()
+    assert not entry["ok"] and "make install" in entry["fix"]
+
+
+def test_this_package_is_no_other_one(other):
+    ours = str(same_name.HERE.parent)
+    assert same_name.other_packages([ours, str(other), ours]) == [other / "gnnbench"]
+    assert not same_name.is_replaced([ours]) and same_name.is_replaced([str(other)])
 
 
 BARE = """

@@ -13,16 +13,21 @@ def cell(threads, **recipe):
     return Cell("e", "s", "d", "m", threads=threads, recipe=recipe)
 
 
-def sample(cores, block_s=2.0):
-    return EpochSample(id="a", cpu_s=cores * block_s, block_s=block_s)
+def sample(cores, phases=1.0):
+    """An epoch of 2 s that uses so many cores, with so many phases open on average."""
+    return EpochSample(
+        id="a", work_cpu_s=cores * 2.0, parent_s=2.0, wall_s=2.0, idle_s=0.5,
+        sample_time_s=phases * 1.0, memory_io_time_s=phases * 0.5,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("threads", "recipe", "cores", "doubted"), [
     (1, {}, 1.0, False),
-    (1, {}, 1.3, False),  # clock ticks, and a rarely active helper thread
-    (1, {}, 1.9, True),
-    (2, {"schedule": {"name": "serial"}}, 2.4, False),
-    (2, {"schedule": {"name": "serial"}}, 3.0, True),
+    (1, {}, 1.06, False),  # a rarely active helper thread
+    (1, {}, 1.15, True),
+    (2, {"schedule": {"name": "serial"}}, 2.1, False),
+    (2, {"schedule": {"name": "serial"}}, 2.2, True),
+    (1, {"schedule": {"name": "strange"}}, 1.15, True),
     (1, {"sampler": {"name": "pyg", "workers": 2}}, 3.0, False),
     (1, {"sampler": {"name": "pyg", "workers": 2}}, 4.0, True),
     (1, {"schedule": {"name": "prefetch"}}, 3.0, False),
@@ -30,7 +35,25 @@ def sample(cores, block_s=2.0):
 def test_use_of_more_cores_than_threads_is_a_doubt(threads, recipe, cores, doubted):
     text = threads_doubt(cell(threads, **recipe), [sample(cores), sample(cores)])
     assert bool(text) == doubted
-    assert not doubted or f"used {cores:.1f} cores with" in text
+    assert not doubted or f"kept {cores:.1f} cores busy with" in text
+
+
+def test_concurrent_phases_of_a_plugin_have_a_team_of_threads_each():
+    strange = cell(1, schedule={"name": "strange"})
+    assert threads_doubt(strange, [sample(1.9, phases=2.0)]) == ""
+    assert "kept 2.5 cores" in threads_doubt(strange, [sample(2.5, phases=2.0)])
+    assert threads_doubt(cell(1), [EpochSample(id="a")]) == ""  # of an older journal
+
+
+def test_waiting_for_a_core_counts_as_use():
+    waited = [replace(sample(0.8), worker_wait_s=0.8)]
+    assert "kept 1.2 cores busy with 1 thread" in threads_doubt(cell(1), waited)
+
+
+def test_a_gpu_has_helper_threads():
+    on_gpu = replace(cell(1), device="cuda")
+    assert threads_doubt(on_gpu, [sample(1.25)]) == ""
+    assert "kept 1.4 cores" in threads_doubt(on_gpu, [sample(1.4)])
 
 
 def test_doubts_of_a_pair():

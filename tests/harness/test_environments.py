@@ -156,6 +156,25 @@ def test_a_run_goes_on_with_the_same_environments_alone(tmp_path):
             resumed("with", given(old="1.1.3"), force)
 
 
+def test_failed_cells_may_be_repaired_by_a_new_package(tmp_path):
+    definition = experiment.resolve(experiment.load("sampling"), "smoke", None)
+    record = {
+        "definition_hash": definition.hash, "revision": {"source_digest": "s"}, "machine_id": "m",
+        "environments": {}, "versions": {"torch": "2.13", "pyg-lib": None},
+    }  # fmt: skip
+    path = folder.create(tmp_path, definition, record)
+
+    def resumed(versions, repairs):
+        now = record | {"versions": record["versions"] | versions}
+        return folder.find_to_resume(tmp_path, definition, now, False, repairs)
+
+    new = {"pyg-lib": "0.8.0"}
+    assert resumed(new, repairs=True) == path
+    for versions, repairs in ((new, False), ({"torch": "2.14"}, True), ({"torch": None}, True)):
+        with pytest.raises(UsageError, match="a package's version changed since"):
+            resumed(versions, repairs)
+
+
 def test_what_is_missing_in_one_environment_runs_in_the_other(old, cli, tmp_path):
     info = next(old.rglob("mine-gnn-1.0.dist-info"))
     entries = info / "entry_points.txt"

@@ -4,7 +4,7 @@ import pytest
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
-from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate
+from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate, usual_rounds
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import CellPair, Plan
 
@@ -72,6 +72,22 @@ def test_estimate_ignores_rounds_beyond_the_time_budget():
     assert seconds[0] == seconds[1] < seconds[2]
 
 
+def test_estimate_grows_with_each_phase():
+    sample, memory_io, compute = (
+        estimate(CellPair(replace(CELL, until=until)), MEASURE).seconds
+        for until in ("sample", "memory_io", "compute")
+    )
+    assert sample < memory_io < compute
+
+
+def test_estimate_has_as_many_rounds_as_a_run():
+    """Of short epochs 12 on a CPU, where rounds are noisy, and fewer on a GPU."""
+    limits = MeasureLimits(time_budget_s=1000.0)
+    assert usual_rounds("cpu", limits, 1.0, 0.1) == 12
+    assert usual_rounds("cuda", limits, 6.0, 1.0) < 12
+    assert usual_rounds("cpu", MeasureLimits(time_budget_s=6.0), 1.0, 1.0) == 2
+
+
 def test_estimate_of_a_table_without_edges():
     gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
     assert estimate(CellPair(gather), MEASURE).bytes > 512_000_000
@@ -86,4 +102,4 @@ def test_estimate_includes_roofline_kernels():
         )
         for on in (False, True)
     )
-    assert with_roofline.seconds == plain.seconds + 2 * 2 * ROOFLINE_S
+    assert with_roofline.seconds == pytest.approx(plain.seconds + 2 * 2 * ROOFLINE_S)

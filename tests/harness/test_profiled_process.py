@@ -58,8 +58,9 @@ def test_gpu_counters_are_assigned_in_order_or_not_at_all(monkeypatch):
     def kernel(layer):
         return kernels.Kernel("aggregate", "forward", layer, "sum", 8, 0, None, None)
 
-    one = dict.fromkeys(counters.ncu.METRICS, 0.0) | {"l1_sectors": 4.0, "l1_hits": 1.0}
-    monkeypatch.setattr(counters.ncu, "counted", lambda command: [one, one])
+    values = dict.fromkeys(counters.ncu.METRICS, 0.0) | {"l1_sectors": 4.0, "l1_hits": 1.0}
+    one = [counters.ncu.Launch("k", values)]
+    monkeypatch.setattr(counters.ncu, "launched", lambda command: [one, one])
     first, second = counters.on_gpu([kernel(1), kernel(2)], ["x"])
     assert (first["layer"], first["counters"], first["l1_hit"]) == (1, "ncu", 0.25)
     assert second["layer"] == 2
@@ -69,7 +70,7 @@ def test_gpu_counters_are_assigned_in_order_or_not_at_all(monkeypatch):
     def refused(command):
         raise perf.NoCounters("no permission")
 
-    monkeypatch.setattr(counters.ncu, "counted", refused)
+    monkeypatch.setattr(counters.ncu, "launched", refused)
     assert counters.on_gpu([kernel(1)], ["x"])[0]["counters"] == "none: no permission"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import planted_ranks
 import psutil
 import pytest
-from warm import Warm
+from warm import SILENCE, Warm
 
 from gnnbench.config.overrides import Overrides
 from gnnbench.core import heartbeat, registry
@@ -51,7 +51,7 @@ def planted(monkeypatch, tmp_path):
     folder = Path(planted_ranks.__file__).parent
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder.parent), str(folder)]))
     monkeypatch.setenv(registry.extra_variable("sampler"), planted_ranks.SAMPLER)
-    monkeypatch.setenv(planted_ranks.SILENCE, "4")
+    monkeypatch.setenv(SILENCE, "4")
     registry.entries.cache_clear()
     (tmp_path / "mine.toml").write_text(DEFINITION)
 

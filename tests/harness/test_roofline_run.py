@@ -108,7 +108,7 @@ def test_roofline_profiles_can_be_planned(tmp_path):
         }
         assert not reasons, (profile, reasons)
     # Each PyG adds a baseline with its frontier: four cells per dataset, model and width.
-    assert cells == {"smoke": 2, "laptop": 12, "aggregations": 8, "gpu": 32, "gpu-rmat": 14}
+    assert cells == {"smoke": 2, "laptop": 12, "aggregations": 8, "gpu": 32, "gpu-rmat": 16}
 
 
 def test_aggregation_axis_takes_names(tmp_path):

@@ -76,7 +76,7 @@ def test_sampling_rows_have_no_loss_and_ratios_follow_the_definition(sample):
     assert row["ratio_ci_low"] <= row["ratio"] <= row["ratio_ci_high"]
     assert row["device_ratio"] is None
     (line,) = ratio_lines([row])
-    assert line.startswith("sampling-twice / sampling: ")
+    assert line.startswith("time of sampling-twice / sampling: ")
     assert "identical work, 3 pairs" in line
 
 

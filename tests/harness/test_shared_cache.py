@@ -1,7 +1,6 @@
 """The shared-memory cache of a run: equal bytes, read-only, freed after the last use."""
 
 import faulthandler
-import json
 import multiprocessing
 import os
 import signal
@@ -9,13 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 import torch
+from warm import Cold
 
 from gnnbench.config.overrides import Overrides
 from gnnbench.datasets import shared_memory
@@ -290,35 +290,30 @@ def test_rebuilt_graph_is_cached_again(tmp_path, monkeypatch):
         assert cache.prepare(cell) is None and cache._owner is None
 
 
-RUNNER = """
-import json, os, sys, time
-from dataclasses import asdict, replace
-from pathlib import Path
-from gnnbench.core.cell import Cell
-from gnnbench.harness.shared_cache import SharedMemoryCache
-from gnnbench.harness.process import WorkerProcess
-cell, folder = Cell.from_json(json.loads(sys.argv[1])), Path(sys.argv[2])
-cache = SharedMemoryCache(folder, 60.0)
-assert cache.prepare(cell) is None
-graph = cache.graph(replace(cell, device="cuda"))
-worker = WorkerProcess(cell, folder / "log", 60.0)
-worker.open(graph)
-print(os.stat(graph["shared"]["features"]).st_ino, worker.pid, cache._owner.pid, flush=True)
-time.sleep(600)
-"""
+def run_until_killed(cache, cell, folder, pipe):
+    """A runner with a worker that maps the shared memory of another process."""
+    subprocess.Popen = Cold  # it cannot adopt what another process forks
+    graph = cache.graph(replace(cell, device="cuda"))
+    worker = WorkerProcess(cell, folder / "log", 60.0)
+    worker.open(graph)
+    pipe.send((Path(graph["shared"]["features"]).stat().st_ino, worker.pid, cache._owner.pid))
+    time.sleep(600)
 
 
 def test_killed_runner_leaves_no_processes_and_memory(tmp_path):
-    cell = json.dumps(asdict(cell_of(tmp_path)))
-    runner = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, cell, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    cache, cell = SharedMemoryCache(tmp_path, 60.0), cell_of(tmp_path)
+    assert cache.prepare(cell) is None
+    runner = context.Process(target=run_until_killed, args=(cache, cell, tmp_path, sender))
+    runner.start()
+    sender.close()
     try:
-        inode, *others = map(int, runner.stdout.readline().split())
+        inode, *others = receiver.recv()
         assert processes_using(inode) == set(others)
     finally:
         runner.kill()
-        runner.wait()
+        runner.join()
     assert wait_until(lambda: processes_using(inode) == set())
     assert wait_until(lambda: not any(map(psutil.pid_exists, others)))
 

@@ -81,6 +81,9 @@ def test_other_priority_or_cores_are_a_doubt(monkeypatch):
     own = Placement(frozenset({0, 1}), 0, 0)
     assert "priority" in thread_placement.placement_doubt({own, replace(own, nice=5)}, own)
     assert "priority" in thread_placement.placement_doubt({own, replace(own, policy=3)}, own)
+    moved, traced = replace(own, groups="0::/frozen"), replace(own, tracer=7)
+    assert "control group" in thread_placement.placement_doubt({own, moved}, own)
+    assert "traced" in thread_placement.placement_doubt({own, traced}, own)
     pinned = replace(own, cores=frozenset({1}))
     assert "cores" in thread_placement.placement_doubt({own, pinned}, own)
     monkeypatch.setenv("OMP_PROC_BIND", "true")  # the user asks for it

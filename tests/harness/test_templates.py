@@ -8,9 +8,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from warm import Cold
 
 from gnnbench.config.overrides import Overrides
-from gnnbench.harness import stray_processes, template
+from gnnbench.harness import stray_processes, template, template_pool
 from gnnbench.harness.interpreter import HERE
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed, WorkerProcess
@@ -28,14 +29,14 @@ def cells(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pool():
+def pool(cells):
+    """A pool of one template, started as users start it."""
+    made = TemplatePool(HERE)
     with pytest.MonkeyPatch.context() as patch:
-        from warm import Cold
-
-        patch.setattr(subprocess, "Popen", Cold)  # as users start it
-        made = TemplatePool(HERE)
-        yield made
-        made.close()
+        patch.setattr(subprocess, "Popen", Cold)
+        made.get(cells[0], 0)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_forked_worker_has_its_streams_alone(worker):
     ]  # fmt: skip
 
 
-def test_a_forked_worker_measures_as_a_new_process_does(cells, pool, tmp_path):
+def test_a_forked_worker_measures_as_a_new_process_does(cells, pool, cold, tmp_path):
     cache = SharedMemoryCache(tmp_path, 60.0)
     assert cache.prepare(cells[0]) is None
     reports = []
@@ -83,7 +84,9 @@ def test_a_forked_worker_measures_as_a_new_process_does(cells, pool, tmp_path):
     assert reports[0] == reports[1]
 
 
-def test_trials_take_turns_at_several_templates(cells, pool):
+def test_trials_take_turns_at_several_templates(cells, monkeypatch):
+    monkeypatch.setattr(template_pool, "Template", lambda *arguments: object())
+    pool = TemplatePool(HERE)
     made = [pool.get(cells[0], trial) for trial in range(2 * TEMPLATES)]
     assert len(set(map(id, made))) == TEMPLATES
     assert made[:TEMPLATES] == made[TEMPLATES:]

@@ -51,6 +51,7 @@ def assert_tasks_processed(batch: MiniBatch, stats: TaskStats) -> None:
 
 FUSED = {
     "fused_by_hop": partial(hop_by_hop, id_map="fused"), "fused_map": fused_map_batch,
-    "fastsample": fastsample_batch, "gnnlab": gnnlab_batch,
+    "fastsample": fastsample_batch,
+    "algorithm_1": partial(fastsample_batch, kernel="algorithm-1"), "gnnlab": gnnlab_batch,
 }  # fmt: skip
 SAMPLERS = {"hop_by_hop": hop_by_hop, **FUSED, "pgsampler": pgsampler_batch}

@@ -5,7 +5,12 @@ import torch
 from ops_blocks import block_of
 
 from gnnbench.core.errors import UsageError
-from gnnbench.kernels.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
+from gnnbench.kernels.aggregate_memory_aware import (
+    aggregate_memory_aware,
+    aggregate_memory_aware_warp,
+    attend_memory_aware,
+    attend_memory_aware_warp,
+)
 from gnnbench.kernels.aggregate_tuned import aggregate_tuned
 
 BLOCK = block_of([[1], [0]], 2)
@@ -21,6 +26,13 @@ BLOCK = block_of([[1], [0]], 2)
                 BLOCK, torch.ones(2, 2, 3), torch.ones(2, 2), torch.ones(2, 2), 0.2
             ),
             "memory-aware",
+        ),
+        (lambda: aggregate_memory_aware_warp(BLOCK, torch.ones(2, 3), "sum"), "memory-aware-warp"),
+        (
+            lambda: attend_memory_aware_warp(
+                BLOCK, torch.ones(2, 2, 3), torch.ones(2, 2), torch.ones(2, 2), 0.2
+            ),
+            "memory-aware-warp",
         ),
     ],
 )

@@ -15,36 +15,32 @@ import pytest
 import torch
 from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 from hypothesis import HealthCheck, given, settings
-from ops_on_host import on_host
+from sums_on_host import (
+    DTYPES,
+    MEMORY_AWARE,
+    MODES,
+    SHAPES,
+    SIMPLE,
+    SPREAD,
+    TUNED,
+    WARPS,
+    c_args,
+    c_int,
+    check_sums_of_rows,
+    load_kernels,
+    row_sums,
+    rows_of,
+    stable_transpose,
+)
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.reference import aggregate as reference
 
-MODES = {"sum": 0, "mean": 1, "gcn": 2}
-DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
-SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
-SPREAD = (3, 0, 0)  # chunks of 32 or more rows and edges; for backward passes and mode sum
-
 
 @pytest.fixture(scope="module")
 def kernels() -> Any:
-    loaded = on_host("aggregate", "aggregate")
-    loaded.groups_of.restype = ctypes.c_int64
-    return loaded
-
-
-def c_args(values: tuple[Any, ...]) -> list[Any]:
-    """Arguments for ctypes: tensors as addresses, integers as 64 bits."""
-    return [
-        v if v is None or isinstance(v, ctypes.c_int)
-        else ctypes.c_void_p(v.data_ptr()) if isinstance(v, Tensor) else ctypes.c_int64(v)
-        for v in values
-    ]  # fmt: skip
-
-
-def c_int(v: int) -> ctypes.c_int:
-    return ctypes.c_int(v)
+    return load_kernels()
 
 
 def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
@@ -53,31 +49,6 @@ def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> li
         *c_args((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *actual))
     )
     return actual
-
-
-def stable_transpose(block: DrawnBlock) -> list[Tensor]:
-    edge = torch.argsort(block.indices, stable=True)
-    offsets = torch.zeros(block.num_src + 1, dtype=torch.int32)
-    offsets[1:] = torch.bincount(block.indices, minlength=block.num_src).cumsum(0)
-    return [offsets, block.rows[edge].int(), edge.int()]
-
-
-def row_sums(
-    kernels: Any, kernel: tuple[int, int, int], indptr: Tensor, columns: Tensor | None, x: Tensor,
-    mode: str, weights: Tensor | None = None, heads: int = 1, block: Tensor | None = None,
-    edges: Tensor | None = None, totals: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    num_rows = indptr.numel() - 1
-    out = torch.full((num_rows, x.shape[1]), float("nan"), dtype=x.dtype)
-    num_dst = 0 if block is None else block.numel() - 1
-    kernels.row_sums_of(
-        *c_args((
-            c_int(kernel[0]), c_int(DTYPES[x.dtype]), indptr, columns, num_rows, int(indptr[-1]),
-            x.shape[0], x.shape[1], x, out, c_int(MODES[mode]), weights, heads, block, edges,
-            totals, num_dst, c_int(kernel[1]), c_int(kernel[2]),
-        ))
-    )  # fmt: skip
-    return out
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -116,34 +87,8 @@ def test_transpose_by_hand(kernels):
     assert edge.tolist() == [1, 4, 0, 2, 3]
 
 
-SHAPES = [(37, 60, 9, 0), (9, 20, 3, 400)]
 KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), SPREAD, (MEMORY_AWARE, 8, 32),
-           (MEMORY_AWARE, 3, 5)]  # fmt: skip
-
-
-def check_sums_of_rows(
-    kernels: Any, kernel: tuple[int, int, int], block: DrawnBlock, x: Tensor, grad: Tensor,
-    mode: str, weights: Tensor | None,
-) -> None:  # fmt: skip
-    """Checks forward and backward of one aggregation."""
-    indptr, indices = block.indptr, block.indices
-    back = stable_transpose(block)
-    matrix = block.matrix(mode, weights)
-    length = int(indptr.diff().max())
-    if kernel != SPREAD or mode == "sum":
-        actual = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
-        assert_within(actual, matrix @ x.double(), matrix @ x.double().abs(), length)
-    if kernel[0] == SIMPLE:
-        return
-    totals = None
-    if weights is not None and mode != "sum":
-        totals = row_sums(kernels, (TUNED, 4, 0), indptr, None, weights[:, None], "sum")
-    actual = row_sums(
-        kernels, kernel, back[0], back[1], grad, mode, weights, 1, indptr, back[2], totals
-    )
-    length += int(back[0].diff().max())
-    matrix = matrix.T
-    assert_within(actual, matrix @ grad.double(), matrix @ grad.double().abs(), length)
+           (MEMORY_AWARE, 3, 8), (MEMORY_AWARE, 2, 128), *WARPS]  # fmt: skip
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -169,7 +114,7 @@ def test_sums_of_rows_equal_matrix_products(kernels, kernel, dtype, dim):
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kernel=st.sampled_from([(TUNED, 1, 0), (TUNED, 4, 0), (TUNED, 7, 0), SPREAD,
-                            (MEMORY_AWARE, 8, 32)]),
+                            (MEMORY_AWARE, 8, 32), *WARPS]),
     num_dst=st.integers(1, 40), more=st.integers(0, 40), top=st.integers(0, 20),
     hub=st.sampled_from([0, 0, 65, 129, 300]), dim=st.integers(1, 1025),
     dtype=st.sampled_from(list(DTYPES)), mode=st.sampled_from(list(MODES)),
@@ -193,14 +138,6 @@ def test_sums_of_random_rows_equal_matrix_products(
 # Rows about as long as a chunk, empty rows between them, and a row whose parts one block adds.
 LONG = [64, 65, 0, 63, 128, 129, 0, 0, 127, 1, 192, 2049, 0, 3200, 64, 66, 0]
 SHORT = [0, 1, 1, 0, 0, 0, 2, 1, 9, 0, 40]
-
-
-def rows_of(degrees: list[int], num_columns: int) -> tuple[Tensor, Tensor]:
-    indptr = torch.tensor([0, *itertools.accumulate(degrees)], dtype=torch.int32)
-    draws = torch.Generator().manual_seed(len(degrees))
-    return indptr, torch.randint(
-        num_columns, (int(indptr[-1]),), generator=draws, dtype=torch.int32
-    )
 
 
 @pytest.mark.parametrize(
@@ -265,8 +202,14 @@ def test_chunks_grow_with_the_number_of_edges(kernels):
     assert out[:, 0].tolist() == [256, 257, edges - 514, 1]
 
 
-@pytest.mark.parametrize("kernel", [(TUNED, 4, 0), SPREAD, (MEMORY_AWARE, 8, 32)], ids=str)
-@pytest.mark.parametrize("heads, width", [(8, 8), (3, 5), (2, 64), (4, 1), (2, 6), (5, 40)])
+@pytest.mark.parametrize(
+    "kernel",
+    [(TUNED, 4, 0), SPREAD, (MEMORY_AWARE, 8, 32), (MEMORY_AWARE, 2, 64), *WARPS],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "heads, width", [(8, 8), (3, 5), (2, 64), (4, 1), (2, 6), (5, 40), (130, 1)]
+)
 def test_sums_of_heads_equal_matrix_products(kernels, kernel, heads, width):
     draws = torch.Generator().manual_seed(width)
     for num_dst, num_src, top, hub in SHAPES:

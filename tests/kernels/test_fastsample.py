@@ -1,5 +1,7 @@
 """The dense map of FastSample's sampler on the CPU."""
 
+from functools import partial
+
 import pytest
 import torch
 from cpu_samplers import fastsample_batch
@@ -9,19 +11,24 @@ from ops_threads import threads
 from torch import Tensor
 
 from gnnbench.core.errors import UsageError
-from gnnbench.kernels.fused import DenseMap, fastsample
+from gnnbench.kernels.fused import FASTSAMPLE_KERNELS, DenseMap, fastsample
 
 
 def test_used_capacities_are_returned() -> None:
     dense_map = DenseMap.of(6)
     graph = INDPTR, INDICES
     how = options(graph)
-    _, used = fastsample(*graph, torch.tensor([2, 0]), [3, 6], **how, dense_map=dense_map)
-    assert used == [5, 6, 6, 13]
+    for kernel in FASTSAMPLE_KERNELS:
+        _, used = fastsample(
+            *graph, torch.tensor([2, 0]), [3, 6], **how, dense_map=dense_map, kernel=kernel
+        )
+        assert used == [5, 6, 6, 13]
 
 
+@pytest.mark.parametrize("kernel", FASTSAMPLE_KERNELS)
 @pytest.mark.parametrize("broken_array", ["indices", "indptr"])
-def test_errors_in_one_of_many_threads_leave_the_map_clear(broken_array: str) -> None:
+def test_errors_in_one_of_many_threads_leave_the_map_clear(broken_array: str, kernel: str) -> None:
+    sample = partial(fastsample_batch, kernel=kernel)
     indptr, indices = csc([30] * 5000, torch.int32, 3)
     broken = (indptr, indices.clone()) if broken_array == "indices" else (indptr.clone(), indices)
     if broken_array == "indices":
@@ -32,11 +39,18 @@ def test_errors_in_one_of_many_threads_leave_the_map_clear(broken_array: str) ->
     for n in (1, 2, 4):
         with threads(n):
             with pytest.raises(Exception, match=f"{broken_array} (holds an id|is broken)"):
-                fastsample_batch(*broken, seeds, [10, 10], **options(broken))
+                sample(*broken, seeds, [10, 10], **options(broken))
             graph = indptr, indices
-            check_same(fastsample_batch, graph, seeds, [10, 10], **options(graph))
+            check_same(sample, graph, seeds, [10, 10], **options(graph))
 
 
+def test_an_unknown_kernel_is_refused() -> None:
+    graph = INDPTR, INDICES
+    with pytest.raises(UsageError, match="kernel must be 'vectorized' or 'algorithm-1', not 'fu"):
+        fastsample_batch(*graph, torch.tensor([0]), [2], **options(graph), kernel="fused")
+
+
+@pytest.mark.parametrize("kernel", FASTSAMPLE_KERNELS)
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
@@ -46,7 +60,8 @@ def test_errors_in_one_of_many_threads_leave_the_map_clear(broken_array: str) ->
         (torch.full((12,), -1, dtype=torch.int32)[::2], "dense_map must be contiguous"),
     ],
 )
-def test_bad_maps_are_refused(ids: Tensor, message: str) -> None:
+def test_bad_maps_are_refused(ids: Tensor, message: str, kernel: str) -> None:
     graph = INDPTR, INDICES
+    how = options(graph) | {"dense_map": DenseMap(ids), "kernel": kernel}
     with pytest.raises(UsageError, match=message):
-        fastsample(*graph, torch.tensor([0]), [2], **options(graph), dense_map=DenseMap(ids))
+        fastsample(*graph, torch.tensor([0]), [2], **how)

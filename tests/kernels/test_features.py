@@ -59,6 +59,34 @@ def test_results_larger_than_the_caches_are_written_by_streaming_stores(
         features.gather(table, ids, out)
 
 
+@given(st.integers(1, 300), st.integers(0, 70), st.integers(0, 5000), st.integers(1, 4))
+def test_rows_are_gathered_to_places(rows: int, dim: int, n: int, count: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    table = torch.randn(rows, dim, generator=generator)
+    ids = torch.randint(0, rows, (n,), generator=generator)
+    places = torch.randperm(n + 7, generator=generator)[:n].int()
+    out = torch.full((n + 7, dim), -9.0)
+    expected = out.clone()
+    expected[places.long()] = table[ids]
+    with threads(count):
+        features.gather_to(table, ids, places, out)
+    assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+def test_places_of_any_dtype_of_rows_and_wrong_ones(ids_dtype: torch.dtype) -> None:
+    table = torch.arange(12, dtype=torch.int16).view(4, 3)
+    ids, places = torch.tensor([3, 0, 3], dtype=ids_dtype), torch.tensor([4, 1, 0]).int()
+    out = torch.full((5, 3), -1, dtype=torch.int16)
+    features.gather_to(table, ids, places, out)
+    assert out.tolist() == [[9, 10, 11], [0, 1, 2], [-1] * 3, [-1] * 3, [9, 10, 11]]
+    places[1] = -1
+    with pytest.raises(UsageError, match="places holds -1 at position 1, out has the rows 0 to 4"):
+        features.gather_to(table, ids, places, out)
+    with pytest.raises(UsageError, match="ids holds 4 at position 0,"):
+        features.gather_to(table, ids.fill_(4), places.zero_(), out)
+
+
 def test_nan_payloads_are_kept() -> None:
     table = torch.tensor([0x7FC00001, 0x7F800123, -1, 0], dtype=torch.int32).view(torch.float32)
     out = features.gather(table, torch.tensor([2, 1, 0]))

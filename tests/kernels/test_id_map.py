@@ -27,12 +27,15 @@ def test_id_map_by_hand() -> None:
     [(0, torch.int32), (0, torch.int64), (1 << 40, torch.int64)],
 )
 @pytest.mark.parametrize("spread", [300, 30_000, 10_000_000])
-def test_id_map_equals_the_reference(count: int, low: int, dtype: torch.dtype, spread: int) -> None:
+@pytest.mark.parametrize("variant", sampler.ID_MAPS[:2])
+def test_id_map_equals_the_reference(
+    variant: str, count: int, low: int, dtype: torch.dtype, spread: int
+) -> None:
     rng = np.random.default_rng(spread + count)
     dst = torch.from_numpy(rng.choice(spread, 200, replace=False) + low).to(dtype)
     neighbors = torch.from_numpy(rng.integers(0, spread, 50_000) + low).to(dtype)
     with threads(count):
-        nodes, local = sampler.id_map(dst, neighbors)
+        nodes, local = sampler.id_map(dst, neighbors, variant)
     expected_nodes, expected_local = reference.id_map(dst, neighbors)
     assert nodes.dtype == dtype
     assert torch.equal(nodes, expected_nodes)
@@ -49,8 +52,10 @@ def test_any_ids_equal_the_reference(dst: list[int], small: list[int], data: st.
     picked = st.sampled_from(dst) if dst else st.just(7)
     neighbors = small + data.draw(st.lists(picked, max_size=20))
     args = (torch.tensor(dst, dtype=torch.int64), torch.tensor(neighbors, dtype=torch.int64))
-    for ours, theirs in zip(sampler.id_map(*args), reference.id_map(*args), strict=True):
-        assert torch.equal(ours, theirs)
+    expected = reference.id_map(*args)
+    for variant in sampler.ID_MAPS[:2]:
+        for ours, theirs in zip(sampler.id_map(*args, variant), expected, strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def test_empty_ids_give_empty_results() -> None:

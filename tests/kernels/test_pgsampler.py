@@ -153,8 +153,9 @@ def test_unsupported_arguments_are_refused() -> None:
     walks = pick_of("random_walk", GRAPH)
     with pytest.raises(UnsupportedError, match="pick 'random_walk' is not one of pgsampler's"):
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, pick=walks)
-    with pytest.raises(UnsupportedError, match=r"variant 'fusion' leaves the scheduling .* GPU"):
-        pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="fusion")
+    for variant in ("fusion", "non_persistent"):
+        with pytest.raises(UnsupportedError, match=rf"variant '{variant}' leaves .* to a GPU"):
+            pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant=variant)
 
 
 def test_worker_option_is_ignored_on_a_cpu() -> None:
@@ -180,7 +181,10 @@ def test_hubs_option_is_ignored_on_a_cpu() -> None:
 
 
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
-    ({"variant": "queue"}, "variant must be one of persistent, fusion, as_printed, not 'queue'"),
+    (
+        {"variant": "queue"},
+        "variant must be one of persistent, fusion, non_persistent, as_printed, not 'queue'",
+    ),
     ({"fetch_size": 0}, "fetch_size must be between 1 and 32, it is 0"),
     ({"fetch_size": 33}, "fetch_size must be between 1 and 32, it is 33"),
     ({"hubs": "shared"}, "hubs must be 'split' or 'whole', not 'shared'"),
@@ -188,7 +192,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"worker": "block"}, "worker 'block' does not split rows; use it with hubs='whole'"),
     (
         {"worker": "block", "hubs": "whole", "variant": "as_printed", "unsafe": True},
-        "worker 'block' requires variant 'persistent', not 'as_printed'",
+        "worker 'block' requires variant 'persistent' or 'non_persistent', not 'as_printed'",
     ),
     ({"capacity": [5, 5, 5]}, "capacity must be empty or .tasks, edges., it has 3 items"),
     ({"capacity": [5, -1]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),

@@ -44,13 +44,16 @@ def test_more_seeds_than_nodes_are_a_repeated_seed(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("name", ["hop_by_hop", "gnnlab", "fused_map", "fastsample", "pgsampler"])
+@pytest.mark.parametrize(
+    "name", ["hop_by_hop", "gnnlab", "fused_map", "fastsample", "fastsample_loops", "pgsampler"]
+)
 def test_operators_refuse_repeated_seeds(ops: Any, name: str, count: int) -> None:
     own: dict[str, list[Any]] = {
         "hop_by_hop": ["fused"],
         "gnnlab": [torch.zeros(24, dtype=torch.int64), 1],
         "fused_map": [[]],
         "fastsample": [torch.full((7,), -1, dtype=torch.int32), []],
+        "fastsample_loops": [torch.full((7,), -1, dtype=torch.int32)],
         "pgsampler": ["persistent", 5, "split", "warp", []],
     }
 
@@ -106,6 +109,15 @@ REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], str]] = [
         5, 0, 9, 9, 0, longs(MOST, MOST, MOST), False), "level_edges must sum to 4"),
     ("gather_out", lambda: (SHARED[:6].view(3, 2), ints(0, 1), SHARED[4:8].view(2, 2)),
      "out must not share memory with table"),
+    ("gather_to", lambda: (
+        SHARED[:6].view(3, 2), ints(0, 1), ints(0, 1), SHARED[4:8].view(2, 2), 0),
+     "out must not share memory with table"),
+    ("gather_to", lambda: (floats(3, 2), ints(0, 1), ints(0), floats(2, 2), 0),
+     "places must have one entry for each of the ids"),
+    ("gather_to", lambda: (floats(3, 2), ints(0, 1), ints(0, 2), floats(2, 2), 0),
+     "places holds 2 at position 1, out has the rows 0 to 1"),
+    ("gather_to", lambda: (floats(3, 2), ints(0, 3), ints(0, 1), floats(2, 2), 0),
+     "ids holds 3 at position 1, the table has the rows 0 to 2"),
     ("bias_relu_", lambda: (t := floats(4, 2), t[0]), "x must not share memory with bias"),
     ("pgsampler", lambda: (*RING, longs(0, 1), [2**31 - 1], "with_replacement", [], [], 1, 0, False,
                            "persistent", 1, "split", "warp", []),

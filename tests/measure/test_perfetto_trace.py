@@ -27,6 +27,8 @@ def test_spans_are_ranges_that_contain_their_calls(tmp_path):
     path = tmp_path / "traces" / "x.json.gz"
     write_trace(work, lambda: calls.append("warm-up"), torch.device("cpu"), path, "dgl on small")
     assert calls == ["warm-up", "work"]
+    summary = (tmp_path / "traces" / "x.txt").read_text()
+    assert summary.startswith("dgl on small") and "sample     aten::sum" in summary
     marked = ranges(path)
     assert marked.keys() >= {"sample 3", "compute"} and marked["compute"] >= 10_000  # microseconds
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]

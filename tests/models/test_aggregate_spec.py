@@ -15,6 +15,7 @@ from gnnbench.models.aggregation import (
     DglLayers,
     GnnAdvisor,
     MemoryAware,
+    MemoryAwareWarp,
     PygLayers,
     Scatter,
     Spmm,
@@ -23,11 +24,16 @@ from gnnbench.models.aggregation import (
 
 SPECS = {
     "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
-    "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
+    "memory-aware-warp": MemoryAwareWarp, "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm,
+    "tuned": Tuned,
 }  # fmt: skip
-GPU_ONLY = ("memory-aware", "tuned")
+GPU_ONLY = ("memory-aware", "memory-aware-warp", "tuned")
 NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *GPU_ONLY)
-SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
+SETTINGS = {
+    "gnnadvisor": {"group": 32, "dim_workers": 32},
+    "memory-aware": {"implementation": 2, "x": 8, "y": 32},
+    "memory-aware-warp": {"x": 8, "y": 128},
+}
 PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
 
 
@@ -38,7 +44,7 @@ def test_listing_aggregations_imports_no_framework():
         " if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0] == "gcn graphsage gin gat pinsage []"
+    assert done.stdout.split("\n")[0] == "gcn graphsage gin gat pinsage gcn-symmetric []"
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -61,6 +67,19 @@ def test_available_aggregations_can_be_built(name):
 def test_gpu_aggregations_do_not_run_on_a_cpu(name):
     with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
         SPECS[name]().resolved("cpu")
+
+
+def test_scatter_of_memory_aware_is_nondeterministic_and_changes_the_recipe():
+    gather, scatter = MemoryAware(), MemoryAware(backward="scatter")
+    assert "backward" not in gather.plain() and scatter.plain()["backward"] == "scatter"
+    assert not gather.adds_by_chance("cuda") and scatter.adds_by_chance("cuda")
+    assert Scatter().adds_by_chance("cuda") and not Scatter().adds_by_chance("cpu")
+
+
+@pytest.mark.parametrize("wrong", [{"y": 32}, {"y": 256}, {"x": 16}, {"x": 0}])
+def test_invalid_settings_of_memory_aware_by_warps_are_refused(wrong):
+    with pytest.raises(UsageError, match=f"'memory-aware-warp'.{next(iter(wrong))} cannot be"):
+        MemoryAwareWarp(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])

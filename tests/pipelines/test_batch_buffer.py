@@ -120,6 +120,40 @@ def test_ids_are_copied_and_rows_are_views_of_the_buffer(out, nodes, rows):
     assert batch.blocks[1].src_nodes.data_ptr() == batch.blocks[0].src_nodes.data_ptr()
 
 
+def test_rows_are_written_where_the_consumer_reads_them(out, nodes, rows):
+    """The loader gets the memory that the consumer maps; what it copies is counted."""
+    table, written = torch.zeros(9, 33), []
+
+    def load_into(batch, place):
+        assert batch.input_nodes is nodes and place.shape == (4, 33)
+        written.append(place.copy_(rows + len(written)))
+        return len(written) == 1
+
+    buffer = ConsumerBuffer(CPU)
+    for nth in range(2):
+        word = out.gather(batch_of(nodes), table, load_into)
+        buffer.open(word)
+        read = buffer.batch(word)[1]
+        assert torch.equal(read, rows + nth)
+        assert (word.used, word.rows) == (2304 + 3 * ALIGN, TensorSlice(2304, rows.dtype, (4, 33)))
+        assert out.copied == nth * 4 * 33 * 4
+        out.done(buffer.done(1))
+    written[1].fill_(7.0)
+    assert torch.equal(read, torch.full((4, 33), 7.0))
+
+
+def test_memory_of_rows_that_could_not_be_loaded_is_announced_with_the_next_batch(out, nodes, rows):
+    def fails(batch, place):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        out.gather(batch_of(nodes), rows, fails)
+    word = out.write(batch_of(nodes), rows)
+    assert out.grown == 1 and word.address == out._memory.address
+    out.done(ConsumerBuffer(CPU).done(1))
+    assert out.write(batch_of(nodes), None).address is None
+
+
 def test_larger_batch_replaces_the_memory(out, nodes, rows):
     buffer = ConsumerBuffer(CPU)
     first = out.write(batch_of(nodes), rows)

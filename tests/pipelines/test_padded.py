@@ -199,10 +199,8 @@ def test_gradients_are_those_without_padding(model, aggregate, small_graph):
     if model == "pinsage" and aggregate != "gnnadvisor":
         settings["sampler.pick"] = "random_walk"
     system = make(small_graph, settings=settings, model=model)
-    nodes = small_graph.train_idx
-    batches = [
-        system.stages.sampler.sample(s, 0, n) for n, s in enumerate((nodes[:64], nodes[64:]))
-    ]
+    nodes, sample = small_graph.train_idx, system.stages.sampler.sample
+    batches = [sample(s, 0, n) for n, s in enumerate((nodes[:64], nodes[64:]))]
     large, small = sorted(batches, key=lambda b: b.input_nodes.numel(), reverse=True)
     shape = PaddedShape.of(large.blocks).union(PaddedShape.of(small.blocks)).with_room()
     memory = PaddedMemory(shape, small_graph.feature_dim, CPU)
@@ -228,7 +226,7 @@ EQUAL = [
     (model, schedule, SAMPLERS[(i + j) % 3])
     for i, schedule in enumerate(SCHEDULES)
     for j, model in enumerate(("gcn", "graphsage", "gin"))
-]
+] + [("gcn-symmetric", "prefetch", "fused-map")]
 
 
 @pytest.mark.parametrize("model,schedule,sampler", EQUAL)
@@ -269,14 +267,18 @@ class Learner:
     def labels_of(self, batch):
         return torch.zeros(batch.seeds.numel(), dtype=torch.int64)
 
-    def learn(self, blocks, rows, labels):
+    def masks_of(self, batch):
+        return None
+
+    def learn(self, blocks, rows, labels, _):
         assert rows.shape[0] == blocks[0].num_src and labels.numel() == blocks[-1].num_dst
         self.shapes.append(PaddedShape.of(blocks))
         return torch.tensor(float(labels.numel()))
 
 
 def steps(learner, width=3):
-    job = SimpleNamespace(device=CPU, counts=Counts(), graph=SimpleNamespace(feature_dim=width))
+    graph, cell = SimpleNamespace(feature_dim=width), SimpleNamespace(model="gcn", dropout=0.0)
+    job = SimpleNamespace(device=CPU, counts=Counts(), graph=graph, cell=cell)
     return PaddedStep(job, learner), job.counts
 
 
@@ -385,7 +387,7 @@ def test_unsupported_steps_are_refused_in_the_plan(settings, device, words):
     assert words in refused
 
 
-@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
+@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware", "memory-aware-warp"])
 def test_native_aggregations_can_be_captured(aggregate):
     settings = {"schedule.step": "graph", "aggregate": aggregate}
     assert not find("baseline").resolved(settings, "cuda", Until.COMPUTE).unsupported

@@ -143,6 +143,10 @@ def test_graph_of_ignores_twin_scale_and_symmetry():
     assert graph_of("rows@10kx120") == "rows"
 
 
+def test_graph_of_a_variant_is_the_dataset_that_it_varies():
+    assert graph_of("products200~twin@0.1") == graph_of("products") == "products"
+
+
 def test_truncated_line_of_samples_is_skipped(tmp_path):
     samples = epochs("a", {"cache": 1, "host": 1}, {"cache": 1, "host": 1})
     folder = write_run(tmp_path / "run", [cell("a")], samples)

@@ -23,7 +23,7 @@ def test_every_figure_with_a_run_is_found_by_name():
 
 
 def test_profile_selects_one_of_several_runs():
-    assert run_of("fastgl/table8", "fastgl-table8").experiment == "sampling"
+    assert run_of("fastgl/table8", "fastgl-table8-published").experiment == "sampling"
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ def test_figure_covered_by_another_is_found(name, other):
 
 def test_profiles_of_equal_name_are_prefixed_by_their_experiment():
     both = figures()["zero-copy/fig10"].profiles
-    assert both["bandwidth-gpu-fig10"].experiment == "bandwidth"
-    assert both["schedules-gpu-fig10"].profile == "gpu-fig10"
+    assert both["bandwidth-gpu-fig10-mps"].experiment == "bandwidth"
+    assert both["schedules-gpu-fig10-mps"].profile == "gpu-fig10-mps"
 
 
 @pytest.mark.parametrize(
     ("name", "profile", "message"),
     [
         ("fastgl/tabel8", "", "unknown figure 'fastgl/tabel8'; did you mean 'fastgl/table8'"),
-        ("fastgl/table8", "fastgl-tabel8", "did you mean 'fastgl-table8'"),
+        ("fastgl/table8", "fastgl-tabel8", "did you mean 'fastgl-table8-published'"),
         ("fastgl/eq3-4", "", "'gnnbench verdicts --paper fastgl/eq3-4' says why"),
         (
             "fastsample/abs3",

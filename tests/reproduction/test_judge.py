@@ -355,6 +355,29 @@ def test_ratio_is_compared_with_that_of_another_pair(tmp_path):
     assert verdict_of(smaller, tmp_path / "run").verdict == "refuted"
 
 
+def test_ratio_is_compared_with_that_of_other_rows(tmp_path):
+    cells = []
+    for batch, ratio in ((64, 3.0), (128, 1.5), (256, 2.0)):
+        cells.append(
+            cached(f"ref{batch}", "degree", 0.1, reference_id=f"ref{batch}", work_class="")
+            | {"batch_size": batch}
+        )
+        result = {"ratio": ratio, "ratio_ci_low": ratio - 0.01, "ratio_ci_high": ratio + 0.01}
+        measured = cached(f"m{batch}", "presc#1", 0.1, **result, pairs=5)
+        cells.append(measured | {"reference_id": f"ref{batch}", "batch_size": batch})
+    write_run(tmp_path / "run", cells)
+    most = timed(
+        kind="order", number=None, least=1.0, rows={"batch_size": 64},
+        than_rows={"batch_size": [64, 128, 256]},
+    )  # fmt: skip
+    judged = verdict_of(most, tmp_path / "run")
+    # Not with itself.
+    assert sorted(f.estimate.value for f in judged.findings) == pytest.approx([1.5, 2.0])
+    assert judged.verdict == "holds"
+    second = most.model_copy(update={"rows": {"batch_size": 256}})
+    assert verdict_of(second, tmp_path / "run").verdict != "holds"
+
+
 def test_cells_are_compared_with_otherwise_equal_cells(tmp_path):
     policies = [
         ("degree", 0.1, 50),

@@ -75,7 +75,7 @@ def test_visit_counts_are_weights_of_aggregation_calls():
     ]
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage", "gcn-symmetric"])
 @pytest.mark.parametrize("system", ["baseline", "dgl", "pyg"])
 def test_kernels_of_every_framework_are_correct(graph, system, model):
     roofline_bench, seeds = make_bench(graph, system, model=model)

@@ -1,4 +1,4 @@
-"""Valid calls of the aggregation operators and of the fused bias and ReLU."""
+"""Valid calls of the aggregation operators, of the fused bias and ReLU, and of dropout."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from fuzz_call import FLOATS, VALUES, Call, close, equal, ids_below, whole
+from fuzz_call import FLOATS, IDS, TWO_32, VALUES, Call, close, equal, ids_below, whole
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.reference import aggregate as ref_aggregate
+from gnnbench.kernels.reference import rng as ref_rng
 
 
 def block_of(r: random.Random) -> Block:
@@ -34,6 +35,14 @@ def transpose(r: random.Random) -> Call:
             equal(one, other, torch.int32)
 
     return Call([b.indptr, b.indices, b.num_src], check)
+
+
+def symmetric_weights(r: random.Random) -> Call:
+    b = block_of(r)
+    source = torch.bincount(b.indices, minlength=b.num_src)[b.indices.long()]
+    degrees = b.indptr.diff().long()
+    expected = 1 / (source * degrees.repeat_interleave(degrees)).double().sqrt()
+    return Call([b.indptr, b.indices, b.num_src], lambda got: close(got, expected))
 
 
 def aggregate(r: random.Random, form: str) -> Call:
@@ -125,6 +134,21 @@ def edges(r: random.Random, form: str) -> Call:
     sums = torch.zeros(b.num_dst, width, dtype=torch.float64).index_add_(0, of_row, each)
     expected = soft * (grad.double() - sums[of_row])
     return Call([b.indptr, soft.to(dtype), grad], lambda got: close(got, expected))
+
+
+def dropout(r: random.Random) -> Call:
+    rows, dim = r.choice([0, 1, 90]), r.choice([0, 1, 7, 64])
+    x, nodes = whole(r, [rows, dim], r.choice(FLOATS)), ids_below(r, 1 << 31, rows, r.choice(IDS))
+    key, batch, layer, p = (
+        r.randrange(1 << 63),
+        r.choice([0, TWO_32 - 1]),
+        r.choice([0, 65535]),
+        0.5,
+    )
+    place = torch.tensor([key, batch]) if r.random() < 0.5 else None
+    draws = ref_rng.draws(key, nodes.long().numpy(), layer, batch, dim).astype(np.int64)
+    expected = torch.where(torch.from_numpy(draws) >= 1 << 31, x * 2, 0)
+    return Call([x, nodes, key, batch, layer, p, place], lambda got: equal(got, expected, x.dtype))
 
 
 def bias_relu(r: random.Random, form: str) -> Call:

@@ -31,6 +31,12 @@ def gather(r: random.Random, form: str) -> Call:
     out = torch.zeros_like(expected)
     if form == "gather_out":
         return Call([table, ids, out], lambda _: equal(out, expected))
+    if form == "gather_to":
+        out = torch.zeros_like(table.new_empty((ids.numel() + r.randint(0, 9), *table.shape[1:])))
+        places = torch.randperm(out.shape[0])[: ids.numel()].int()
+        whole_out = out.clone()
+        whole_out[places.long()] = expected
+        return Call([table, ids, places, out, 0], lambda _: equal(out, whole_out))
     # The cache has rows of some ids; their slots have the current generation.
     n, generation = table.shape[0], r.randrange(5)
     ids = torch.tensor(r.sample(range(n), r.randint(0, n)), dtype=r.choice(IDS))

@@ -14,7 +14,7 @@ BIG = 1 << 62
 
 # Refused integers by argument; ``operator.argument`` has precedence over ``argument``.
 SHARE = (-1, 65537, BIG, -BIG)
-REFUSED: dict[str, tuple[int, ...]] = {
+REFUSED: dict[str, tuple[float, ...]] = {
     "fanout": (0, -2, 1 << 31, BIG, -BIG),
     "hop": (-1, 1 << 16, BIG),
     "batch": (-1, 1 << 32, BIG, -BIG),
@@ -31,13 +31,14 @@ REFUSED: dict[str, tuple[int, ...]] = {
     "num_dst": (-1, 1 << 20, 1 << 31, BIG, -BIG),
     "group": (0, -1, 1 << 31, BIG),
     "num_rows": (-1, 1 << 31, BIG, -BIG),
-    "dim_workers": (0, -1, 33, 1 << 32),
+    "dim_workers": (0, -1, 33, 1 << 32), "blocks": (-1, 1 << 16, BIG, -BIG),
     "scale": (0, -1, 31, 1 << 32, BIG),
     "num_edges": (-1, 1 << 50, BIG, -BIG),
     "num_classes": (0, -1, 1 << 31, BIG),
     "noise": SHARE, "locality": SHARE, "degree_bias": SHARE, "tied": SHARE, "signal": SHARE,
     "in_positive": (-1, 1 << 31, BIG), "out_positive": (-1, 1 << 31, BIG),
     "in_limit": (-1, 1 << 31, BIG), "out_limit": (-1, 1 << 31, BIG),
+    "layer": (-1, 1 << 16, BIG, -BIG), "p": (-0.5, 1.0, 2.0, float("nan"), float("inf")),
     "boost": (-1, (1 << 20) + 1, BIG),
     "train": (-1, 1 << 31, BIG), "val": (-1, 1 << 31, BIG), "test": (-1, 1 << 31, BIG),
 }  # fmt: skip
@@ -64,17 +65,22 @@ SIZED = {
     "aggregate_heads_transposed.weights", "edge_dots.indptr", "edge_dots.indices",
     "edge_dots.rows", "edge_add.indptr", "edge_add.indices", "edge_add.dst", "edge_sums.values",
     "edge_sums.edges", "edge_softmax.scores", "edge_softmax_backward.softmax",
-    "edge_softmax_backward.grad", "transpose.indices", "bias_relu_.bias", "bias_relu_backward.y",
-    "bias_relu_backward.grad", "gather_out.out", "gather_over_out.slots",
+    "edge_softmax_backward.grad", "transpose.indices", "symmetric_weights.indices",
+    "bias_relu_.bias", "bias_relu_backward.y",
+    "bias_relu_backward.grad", "dropout.nodes", "dropout.place", "gather_out.out",
+    "gather_over_out.slots",
     "gather_over_out.generations", "gather_over_out.out", "weight_tables.weights",
-    "fastsample.dense_map", "rmat_graph.names", "sieve_insert.newer", "sieve_insert.visited",
-    "sieve_insert.state",
+    "gather_to.ids", "gather_to.places",
+    "fastsample.dense_map", "fastsample_loops.dense_map", "rmat_graph.names", "sieve_insert.newer",
+    "sieve_insert.visited", "sieve_insert.state",
 }  # fmt: skip
 
 # Tensors of ids, offsets or slots in which an entry far outside is refused.
 BOUNDED = {
-    "gather.ids", "gather_out.ids", "gather_over_out.ids", "gather_of_set.ids", "union_ids.batches",
-    "ceiling_rows.ids", "transpose.indices", "transpose.indptr", "aggregate.indices",
+    "gather.ids", "gather_out.ids", "gather_to.ids", "gather_to.places", "gather_over_out.ids",
+    "gather_of_set.ids", "union_ids.batches",
+    "ceiling_rows.ids", "symmetric_weights.indices", "symmetric_weights.indptr",
+    "transpose.indices", "transpose.indptr", "aggregate.indices",
     "aggregate.indptr", "aggregate_transposed.indptr", "aggregate_transposed.t_indptr",
     "aggregate_transposed.t_dst", "aggregate_transposed.t_edge", "aggregate_groups.starts",
     "aggregate_groups.rows", "aggregate_groups.indices", "aggregate_heads.indptr",
@@ -83,12 +89,13 @@ BOUNDED = {
     "edge_dots.indices", "edge_add.indptr", "edge_add.indices", "edge_sums.indptr",
     "edge_sums.edges", "edge_softmax.indptr", "edge_softmax_backward.indptr",
     "neighbor_groups.indptr", "weight_tables.indptr", "sample_hop.dst", "hop_by_hop.seeds",
-    "gnnlab.seeds", "fused_map.seeds", "fastsample.seeds", "pgsampler.seeds", "sieve_insert.state",
+    "gnnlab.seeds", "fused_map.seeds", "fastsample.seeds", "fastsample_loops.seeds",
+    "pgsampler.seeds", "sieve_insert.state",
     "twin_labels.community_ptr", "twin_splits.community_ptr", "twin_features.community_ptr",
     "twin_graph.community_ptr", "twin_graph.region_ptr", "twin_graph.level_edges",
     "weight_tables.weights", "philox.counters", "id_map.neighbors",
 }  # fmt: skip
-WHOLE_BATCH = ("hop_by_hop", "gnnlab", "fused_map", "fastsample", "pgsampler")
+WHOLE_BATCH = ("hop_by_hop", "gnnlab", "fused_map", "fastsample", "fastsample_loops", "pgsampler")
 
 
 def names_of(name: str) -> list[str]:

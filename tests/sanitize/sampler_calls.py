@@ -52,7 +52,10 @@ def batch_of(r: random.Random, form: str) -> Call:
     args += [] if form == "pgsampler" else [frontier]
     args += [key, batch, positions]
     if form == "hop_by_hop":
-        args.append(r.choice(["three-pass", "fused"]))
+        args.append(r.choice(["three-pass", "three-pass-probing", "fused"]))
+        literal = args[-1] == "three-pass-probing" and pick.name != "random_walk"
+        if literal and frontier == "cumulative":
+            args += ["warp", r.choice(["csr", "coo"])]
     elif form == "gnnlab":
         table = VersionedTable()
         table.grow(r.choice([24, 96, 1536, 6144]))
@@ -61,6 +64,8 @@ def batch_of(r: random.Random, form: str) -> Call:
         args.append([])
     elif form == "fastsample":
         args += [torch.full((n,), -1, dtype=torch.int32), []]
+    elif form == "fastsample_loops":
+        args += [torch.full((n,), -1, dtype=torch.int32)]
     elif form == "pgsampler":
         worker = r.choice(["warp", "block"])
         hubs = "whole" if worker == "block" else r.choice(["split", "whole"])
@@ -73,8 +78,9 @@ def batch_of(r: random.Random, form: str) -> Call:
             if form == "gnnlab" and not flat:  # the table was too small
                 assert int(last) > args[-2].numel()
                 return
-        if form == "fastsample":
-            assert bool((args[-2] == -1).all()), "the dense map was not cleared"
+        if form.startswith("fastsample"):
+            dense_map = args[-2] if form == "fastsample" else args[-1]
+            assert bool((dense_map == -1).all()), "the dense map was not cleared"
         got = mini_batch(flat, seeds, pick, frontier, positions)
         expected = ref_sampler.sample(
             *graph, seeds, [n + 700 if f < 0 else min(f, 5000) for f in fanouts], pick=pick,

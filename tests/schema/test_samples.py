@@ -26,7 +26,7 @@ def lines(run: str) -> Iterator[dict[str, Any]]:
 ])  # fmt: skip
 def test_committed_samples_are_written_as_they_were_read(run: str) -> None:
     later = {"stopped_s", "suspended_s", "stolen_s", "cpu_s", "runner_wait_s", "worker_wait_s",
-             "threads_wait_s"}  # fmt: skip
+             "threads_wait_s", "work_cpu_s", "checked"}  # fmt: skip
     for line in lines(run):
         sample = EpochSample.parse(line)
         written = sample.to_json(line.keys() >= OF_GPU, line.keys() >= OF_EVALUATION)

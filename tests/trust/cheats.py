@@ -5,12 +5,13 @@ time summed from phases, a wall time reported too small, a first epoch that is r
 """
 
 import hashlib
+import sys
 import threading
 import time
 
 from gnnbench.core.cell import phases
 from gnnbench.core.option import Option
-from gnnbench.measure.timeline import Timeline
+from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
 SHORT_S = 0.005  # of a reference, which runs with each of the systems
@@ -144,39 +145,57 @@ class WorkMovedToAudit(Honest):
         return super().audit(epoch, edges)
 
 
+def own_timeline():
+    """The harness's timeline of the epoch that calls ``run_epoch``, whose code stays as it is.
+
+    An epoch that is not timed has another one, which nobody reads.
+    """
+    return sys._getframe(2).f_locals.get("own") or Timeline(HostClock())
+
+
+def shorten(own, timeline, share):
+    """Have an epoch and its spans take a share of the time until now."""
+    now = time.perf_counter()
+    own.begin = now - share * (now - getattr(own, "begin", now))
+    timeline.marks = [
+        (key, now - share * (now - begin), now - share * (now - end))
+        for key, begin, end in timeline.marks
+    ]
+
+
 class SlowClock(Honest):
     """Makes time go slower where the harness reads it; only the runner's own time is right."""
 
-    def setup(self):
-        super().setup()
-        right = time.perf_counter
-        time.perf_counter = lambda: right() / 100
-
     length = 2 * LONG_S
+
+    def run_epoch(self, epoch, timeline):
+        own = own_timeline()
+        super().run_epoch(epoch, timeline)
+        shorten(own, timeline, 0.01)
 
 
 class ShortClock(Longer):
     """Makes time go a little slower."""
 
-    def setup(self):
-        super().setup()
-        right = time.perf_counter
-        begin = right()
-        time.perf_counter = lambda: begin + 0.7 * (right() - begin)
+    def run_epoch(self, epoch, timeline):
+        own = own_timeline()
+        super().run_epoch(epoch, timeline)
+        shorten(own, timeline, 0.7)
 
 
 class StoppedEarly(Longer):
     """Has the harness's own timeline end its epochs before they do."""
 
-    def setup(self):
-        super().setup()
-        right = Timeline.stop
+    def run_epoch(self, epoch, timeline):
+        own = own_timeline()
+        right = own.stop
 
-        def stop(timeline):
-            right(timeline)
-            timeline.end -= 0.2 * (timeline.end - timeline.begin)
+        def stop():
+            right()
+            own.end -= 0.2 * (own.end - own.begin)
 
-        Timeline.stop = stop
+        own.stop = stop
+        super().run_epoch(epoch, timeline)
 
 
 class ClockReset(NoDigest):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from gnnbench.measure import timeline as harness
 from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
@@ -70,28 +69,6 @@ class SamplesBefore(Schedule):
     schedule = SamplesBeforeEpoch
 
 
-class ShortSpans(NativeStage):
-    """A sampler that has the harness's spans end before they do."""
-
-    def __init__(self, spec, job):
-        super().__init__(spec, job)
-
-        def end(span, *_):
-            line = span._timeline
-            reported = span._begin + 0.02 * (line.clock.mark() - span._begin)
-            line.marks.append((span._key, span._begin, reported))
-
-        harness.OpenSpan.__exit__ = end
-
-
-class ShortSampler(type(native("hop-by-hop"))):
-    name = "short-spans"
-
-    def build(self, job):
-        same = {option: getattr(self, option) for option in self.options()}
-        return ShortSpans(native("hop-by-hop", **same), job)
-
-
 class Foretold(NativeStage):
     """A sampler that is announced the batches of an epoch, and draws those that are requested."""
 
@@ -150,4 +127,3 @@ HONEST = replace(BASELINE, schedule=Schedule())
 SAMPLES_IN_MEMORY_IO = replace(BASELINE, schedule=SamplesInMemoryIo())
 LOADS_WHILE_SAMPLING = replace(BASELINE, schedule=LoadsWhileSampling())
 SAMPLES_BEFORE = replace(BASELINE, schedule=SamplesBefore())
-SHORT_SPANS = replace(BASELINE, sampler=ShortSampler())

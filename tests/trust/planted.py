@@ -53,7 +53,9 @@ def run_systems(
     from gnnbench.harness import campaign
     from gnnbench.harness.launch import make_request
 
-    options = (f"reference={reference}", f"rounds={rounds}", *options)
+    if not any(text.startswith("rounds=") for text in options):
+        options = (f"rounds={rounds}", *options)
+    options = (f"reference={reference}", *options)
     wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)
     return campaign.run(make_request(str(definition), wanted, out), Quiet())
 

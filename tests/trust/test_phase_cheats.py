@@ -8,7 +8,7 @@ from gnnbench.kernels.library import native_info
 RECIPES = {
     "honest-serial": "HONEST", "samples-in-memory-io": "SAMPLES_IN_MEMORY_IO",
     "loads-while-sampling": "LOADS_WHILE_SAMPLING", "samples-before": "SAMPLES_BEFORE",
-    "short-spans": "SHORT_SPANS", "foretold": "FORETOLD", "draws-in-expect": "DRAWS_IN_EXPECT",
+    "foretold": "FORETOLD", "draws-in-expect": "DRAWS_IN_EXPECT",
     "says-it-draws-ahead": "SAYS_IT_DRAWS_AHEAD",
 }  # fmt: skip
 STAGES = {
@@ -17,7 +17,7 @@ STAGES = {
         "loads-while-sampling": "LoadsWhileSampling", "samples-before": "SamplesBefore",
     },
     "sampler": {
-        "short-spans": "ShortSampler", "foretold": "ForetoldSampler",
+        "foretold": "ForetoldSampler",
         "draws-in-expect": "DrawsInExpectSampler", "says-it-draws-ahead": "SaysItDrawsAheadSampler",
     },
 }  # fmt: skip
@@ -33,9 +33,7 @@ HONEST = {
 CHEATS = {
     "compute": {"samples-in-memory-io": "sample", "says-it-draws-ahead": "sample"},
     "memory_io": {"loads-while-sampling": "memory_io", "draws-in-expect": "sample"},
-    "sample": {
-        "samples-before": "sample", "short-spans": "sample", "says-it-draws-ahead": "sample",
-    },
+    "sample": {"samples-before": "sample", "says-it-draws-ahead": "sample"},
 }  # fmt: skip
 
 

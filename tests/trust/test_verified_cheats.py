@@ -24,7 +24,7 @@ STAGES = {
     },
     "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
 }  # fmt: skip
-LOOKED = "^in a timed epoch: batch [0-9]: "
+LOOKED = "^(in a timed epoch|after timing): batch [0-9]: "
 INCORRECT = {
     "half-the-edges": LOOKED + "hop [23]: a destination has another number of edges than min",
     "one-neighbour": LOOKED + "hop [23]: an edge was drawn twice for one destination",

@@ -63,14 +63,16 @@ def test_moments_equal_those_of_the_law(law, neighbours, fanout):
         src = graph.indices[list(places)].long()
         by = torch.zeros(fanout, dtype=torch.int64)
         rows = _Rows(graph, rule, torch.tensor([0]), torch.tensor([fanout]), by, src)
-        return [rows.scored(score), rows.beside() if law == WITHOUT else rows.repeats()]
+        marked = torch.tensor([True, False, True, True, False, True])[: rows.owner.numel()]
+        others = [rows.beside(), rows.together(marked)] if law == WITHOUT else [rows.repeats()]
+        return [rows.scored(score), *others]
 
     known = outcomes(law, len(neighbours), fanout, weights)
     results = [(statistics(places), chance) for places, chance in known]
-    for which in range(2):
+    for which in range(len(results[0][0])):
         values = [(one[which], chance) for one, chance in results]
         if not values[0][0][0].numel():  # parallel edges have no places
-            assert which == 1 and len(set(neighbours)) < len(neighbours)
+            assert which >= 1 and len(set(neighbours)) < len(neighbours)
             continue
         mean = sum(chance * float(t) for (t, *_), chance in values)
         square = sum(chance * float(t) ** 2 for (t, *_), chance in values)

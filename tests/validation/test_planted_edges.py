@@ -59,7 +59,8 @@ def test_one_edge_from_another_node_passes_only_where_values_are_the_same(model,
             reference.forward(model, fixed.weights, b.blocks, x) for b in (fixed.batch, wrong)
         )
         assert float((other - right).norm()) <= 1.1 * TOLERANCE * float(right.norm())
-    assert caught > DRAWS / 2
+    # Without a row of its own a destination is often 0, and then so is what an edge contributes.
+    assert caught > DRAWS / (4 if model == "gcn-symmetric" else 2)
 
 
 def moved(batch, number, seed):

@@ -15,7 +15,7 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import bars, style
 from gnnbench.analysis.plots.bars import Bar, Panel
 from gnnbench.analysis.plots.page import SCREEN, Page
-from gnnbench.analysis.ranking import ranked
+from gnnbench.analysis.ranking import TWINS, is_twin, ranked
 from gnnbench.analysis.reliability import is_unreliable, verdict
 from gnnbench.core.cell import PHASES, Until
 from gnnbench.core.units import plural, times
@@ -25,6 +25,7 @@ from gnnbench.statistics import primary_metric
 
 PANEL = ("dataset", "model")
 WHOLE = "whole"
+TWIN = "†"  # marks a system that was designed for a GPU and ran on a CPU
 PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
@@ -34,8 +35,8 @@ def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     The fastest system is on top. A dashed line marks the reference's time, and a column on the
     right has the ratios. Epochs without training are bars of memory IO alone, which is what their
     ratios compare. A bar without phase times is plain. A cell without a time shows its status.
-    Different work and unreliable rows are marked. The legend names groups in which nothing could
-    run.
+    Different work, unreliable rows and systems with substitute stages are marked. The legend names
+    groups in which nothing could run.
     """
     if not run.cells:
         return None
@@ -49,7 +50,10 @@ def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     ]
     result, axes, hidden = bars.draw(page, panels)
     systems = {r["system"] for rows in drawn.values() for r in rows}
-    notes = [style.usual_note(omitted), style.group_note(systems), hidden]
+    twins = any(is_twin(r) for rows in drawn.values() for r in rows)
+    notes = [
+        style.usual_note(omitted), style.group_note(systems), f"{TWIN} {TWINS}" * twins, hidden,
+    ]  # fmt: skip
     page.head(result, _title(run.cells), named, PANEL, notes)
     absent = "; ".join(", ".join(filter(None, key)) for key in groups if key not in drawn)
     handles = [
@@ -105,7 +109,7 @@ def _title(rows: Sequence[CellRow]) -> str:
 
 
 def _bar(row: CellRow, named: Labels, known: Metrics, omitted: Mapping[str, str]) -> Bar:
-    name = named.system(row) + style.doubt(row)
+    name = named.system(row) + TWIN * is_twin(row) + style.doubt(row)
     lines = (name, style.settings(row, named, PANEL, omitted))
     if not _measured(row):
         return Bar(row["system"], lines, status=row["status"])

@@ -1,4 +1,4 @@
-"""Ratios of cells over runs, with the runs in which they changed."""
+"""Ratios of cells over runs or versions, with their changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from gnnbench.analysis.compare import NOT_JUDGED
 from gnnbench.analysis.plots.style import PALE, PALETTE
-from gnnbench.analysis.track import FASTER, FIRST, SLOWER, Point, Series, Track
+from gnnbench.analysis.track import FASTER, FIRST, SLOWER, VERSIONS, Point, Series, Track
 from gnnbench.core import text as safe
 from gnnbench.core.units import plural
 
@@ -25,7 +25,7 @@ LETTERS = 38  # in a line of a panel's title
 
 
 def figure(track: Track) -> Figure:
-    """A panel for each cell: its ratio with interval in each run, in the order of the runs.
+    """A panel for each cell: its ratio with interval, in the order of the runs or versions.
 
     Triangles are changes, pale points are not judged. A dotted line separates ratios that cannot be
     compared. Runs are labelled with their start, and with the versions of packages that changed.
@@ -38,9 +38,10 @@ def figure(track: Track) -> Figure:
     size = max(WIDTH * columns, 5.5), HEIGHT * lines + 0.8
     result = Figure(figsize=size, layout="constrained")
     for number, series in enumerate(shown, 1):
-        _panel(result.add_subplot(lines, columns, number), series)
+        _panel(result.add_subplot(lines, columns, number), series, track.over)
     caption = textwrap.wrap(safe.figure(track.common), int(size[0] * 14))
-    result.suptitle("\n".join(["Speed-up over the reference in each run", *caption]), fontsize=8)
+    title = f"Speed-up over the reference by {track.over}"
+    result.suptitle("\n".join([title, *caption]), fontsize=8)
     more = len(track.series) - len(shown)
     note = [f"{plural(more, 'more cell')}: see the table"] if more else []
     handles = [*_legend(), *(Line2D([], [], lw=0, label=text) for text in note)]
@@ -48,7 +49,7 @@ def figure(track: Track) -> Figure:
     return result
 
 
-def _panel(ax: Axes, series: Series) -> None:
+def _panel(ax: Axes, series: Series, over: str) -> None:
     points = list(enumerate(series.points))
     starts = [x for x, point in points if point.change == FIRST]
     for start, end in itertools.pairwise([*starts, len(points)]):
@@ -60,14 +61,15 @@ def _panel(ax: Axes, series: Series) -> None:
         _draw(ax, x, point)
     ax.axhline(1, color=GREY, lw=0.8, ls="--", zorder=0)
     every = -(-len(points) // TICKS)
-    ticks = [label if x % every == 0 else "" for x, label in enumerate(_labels(series))]
+    ticks = [label if x % every == 0 else "" for x, label in enumerate(_labels(series, over))]
     ax.set_xticks(range(len(points)), ticks, rotation=60, ha="right", fontsize=7)
     ax.set_xlim(-0.5, len(points) - 0.5)
     ax.tick_params(axis="y", labelsize=7)
     ax.grid(axis="y", linewidth=0.4, alpha=0.5)
     ax.spines[["top", "right"]].set_visible(False)
     reference = textwrap.shorten(safe.figure(series.reference), 32, placeholder="...")
-    ax.set_ylabel(f"speed-up over {reference}", fontsize=7)
+    over_text = "" if over == VERSIONS else f" over {reference}"
+    ax.set_ylabel(f"speed-up{over_text}", fontsize=7)
     ax.set_title("\n".join(textwrap.wrap(safe.figure(series.cell), LETTERS)), fontsize=8)
 
 
@@ -85,11 +87,11 @@ def _draw(ax: Axes, x: int, point: Point) -> None:
     ).lines[0].set_gid(point.change)  # fmt: skip
 
 
-def _labels(series: Series) -> list[str]:
-    """The start of each run, and its versions if they are not those of the run before."""
+def _labels(series: Series, over: str) -> list[str]:
+    """The name of each point, and its versions if they are not those of the one before."""
     texts, before = [], ""
     for point in series.points:
-        versions = series.versions(point)
+        versions = "" if over == VERSIONS else series.versions(point)
         name = point.name.rpartition("/")[2]
         parts = [name, *(textwrap.wrap(versions, 24) if versions != before else [])]
         texts.append("\n".join(map(safe.figure, parts)))
@@ -104,8 +106,8 @@ def _legend() -> list[Line2D]:
         for change, (marker, colour, size) in MARKERS.items()
     ]
     marker, colour, size = OTHER
-    kinds = {"first run, or intervals overlap": None, "not judged": PALE}
-    border = Line2D([], [], color=GREY, lw=0.8, ls=":", label="not comparable with earlier runs")
+    kinds = {"first, or intervals overlap": None, "not judged": PALE}
+    border = Line2D([], [], color=GREY, lw=0.8, ls=":", label="not comparable with earlier ones")
     return [border, *marks] + [
         Line2D([], [], lw=0, marker=marker, color=colour, markersize=size, alpha=pale, label=text)
         for text, pale in kinds.items()

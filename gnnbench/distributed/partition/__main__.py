@@ -13,7 +13,7 @@ def make(
     dataset: Annotated[str, typer.Argument(help="A name of 'gnnbench data list'.")],
     parts: Annotated[str, typer.Option(help="Numbers of parts, by commas.")] = "2,4",
     methods: Annotated[
-        str, typer.Option(help="metis, random, contiguous, by commas.")
+        str, typer.Option(help="metis, metis-balanced, random, contiguous, by commas.")
     ] = "metis,random,contiguous",
     seed: Annotated[int, typer.Option(help="Of the partition.")] = 0,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Partitioning methods: METIS, and two baselines that ignore edges."""
+"""Partitioning methods: METIS in two ways, and two baselines that ignore edges."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.datasets.graph import Graph
 from gnnbench.distributed.partition.assignment import Partition
 from gnnbench.distributed.partition.metis import metis_owners
+from gnnbench.distributed.partition.metis_balanced import balanced_owners
 from gnnbench.kernels import rng
 
 
@@ -35,6 +36,7 @@ def contiguous_owners(graph: Graph, parts: int, seed: int) -> Tensor:
 
 METHODS: dict[str, Callable[[Graph, int, int], Tensor]] = {
     "metis": metis_owners,
+    "metis-balanced": balanced_owners,
     "random": random_owners,
     "contiguous": contiguous_owners,
 }
@@ -43,9 +45,11 @@ METHODS: dict[str, Callable[[Graph, int, int], Tensor]] = {
 def partition(graph: Graph, parts: int, method: str = "metis", seed: int = 0) -> Partition:
     """Split a graph's nodes into ``parts``; the same call gives the same partition.
 
-    ``method``: ``metis`` (few edges between parts, training nodes balanced; see
-    :func:`gnnbench.distributed.partition.metis.metis_owners`), ``random`` or ``contiguous``. Raises
-    ``UsageError`` for another method or fewer than 1 part, ``MissingError`` without pymetis.
+    ``method``: ``metis`` (few edges between parts, training nodes even; see
+    :func:`gnnbench.distributed.partition.metis.metis_owners`), ``metis-balanced`` (edges balanced,
+    too; :func:`gnnbench.distributed.partition.metis_balanced.balanced_owners`), ``random`` or
+    ``contiguous``. Raises ``UsageError`` for another method or fewer than 1 part, ``MissingError``
+    without pymetis.
     """
     names.check("partition method", method, METHODS)
     if parts < 1:

@@ -53,7 +53,8 @@ def metis_owners(graph: Graph, parts: int, seed: int) -> Tensor:
     METIS balances the number of nodes and minimises cut edges; parallel edges count each. pymetis
     takes one weight a node. FastSample (section 4) also balances training nodes, so
     :func:`gnnbench.distributed.partition.balance.share_evenly` does this afterwards. Edges are not
-    balanced. ``seed`` seeds METIS' random numbers. Raises ``MissingError`` without pymetis.
+    balanced; :mod:`gnnbench.distributed.partition.metis_balanced` does that. ``seed`` seeds METIS'
+    random numbers. Raises ``MissingError`` without pymetis.
     """
     missing = metis_missing()
     if missing is not None:

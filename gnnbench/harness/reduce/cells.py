@@ -159,6 +159,7 @@ def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
         fanouts="/".join(map(str, cell.fanouts)),
         hidden=cell.hidden if cell.trains else None,
         learning_rate=cell.learning_rate if cell.trains else None,
+        dropout=cell.dropout or None,
         threads=machine.resolve_threads(cell.threads),
         seed=cell.seed,
         max_batches=cell.max_batches,

@@ -76,6 +76,8 @@ def _kernels(cell: Cell, journal: JournalState) -> list[RooflineRow]:
         measured = counters.get(key[:-1], not_counted)
         row.counters, row.l1_hit, row.l2_hit = measured.counters, measured.l1_hit, measured.l2_hit
         row.memory_bytes, row.flops_run = measured.memory_bytes, measured.flops_run
+        row.compute_throughput = measured.compute_throughput
+        row.memory_throughput = measured.memory_throughput
         if row.flops and row.memory_bytes:
             row.memory_intensity = row.flops / row.memory_bytes
         rows.append(row)

@@ -18,6 +18,7 @@ from gnnbench.core.fanouts import ALL
 from gnnbench.core.job import Job
 from gnnbench.kernels import rng
 from gnnbench.kernels.picks import WEIGHTED, all_fault
+from gnnbench.models.kinds import MODELS
 from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.build import build_sampler
 
@@ -111,18 +112,34 @@ class Evaluator:
         graph, device = self._job.graph, self._job.device
         place = torch.empty(graph.num_nodes, dtype=torch.int64)
         before: Tensor | None = None  # rows of the nodes that the layer needs
+        symmetric = MODELS[self._job.cell.model].symmetric
         for number, dst in enumerate(self._layers(len(trainer.model.layers))):
             pieces = []
+            begun = self._edges_begun(dst) if symmetric else None
             for some in self._pieces(dst):
                 batch = self._sampler.sample(some, 0, 0)
                 src = batch.input_nodes.long()
                 rows = self._rows(src) if before is None else before[place[src].to(device)]
+                if begun is not None:  # layers count the edges of the piece, not of the layer
+                    here = torch.bincount(batch.blocks[0].indices, minlength=src.numel())
+                    share = (here / begun[src].clamp(min=1)).sqrt().unsqueeze(1)
+                    rows = rows * share.to(rows)
                 (block,) = trainer.framework.blocks(batch.to(device))
                 pieces.append(trainer.model.layer(number, block, rows.to(device)))
             before = torch.cat(pieces)
             place[dst] = torch.arange(dst.numel())
         assert before is not None
         return before[place[self._nodes].to(device)].argmax(1).cpu()
+
+    def _edges_begun(self, dst: Tensor) -> Tensor:
+        """In-neighbours of ``dst`` that each node is, int64 ``[num_nodes]``."""
+        begun = torch.zeros(self._job.graph.num_nodes, dtype=torch.int64)
+        for some in self._pieces(dst):
+            batch = self._sampler.sample(some, 0, 0)
+            block = batch.blocks[0].to("cpu")
+            nodes = block.src_nodes.long()[block.indices.long()]
+            begun += torch.bincount(nodes, minlength=begun.numel())
+        return begun
 
     def _layers(self, count: int) -> list[Tensor]:
         """Nodes that each layer is to compute, sorted, the input's first."""

@@ -138,8 +138,7 @@ class Walk:
             self._before = account.allocated.get(SAMPLER, 0)
             for number, few in enumerate(seeds[first : first + ahead], first):
                 with account.watch(SAMPLER):
-                    self._drawn.append(stages.sampler.sample(few, epoch, number))
-                    self._drawn[-1].sizes()
+                    self._drawn.append(self._sample(few, epoch, number))
             if stages.store is not None:
                 if ahead > 1:
                     with account.watch(FEATURES):
@@ -147,16 +146,26 @@ class Walk:
                 self._train()
             self._let_go()
 
+    def _sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
+        batch = self._stages.sampler.sample(seeds, epoch, number)
+        batch.sizes()
+        return batch if self._stages.store is None else self._stages.put_aside(batch)
+
     def _train(self) -> None:
         stages, account = self._stages, self._account
         for nth in range(len(self._drawn)):
+            with account.watch(SAMPLER):
+                stages.take(self._drawn, nth)
             with account.watch(FEATURES):
                 self._rows = stages.load(self._drawn, nth)
             if stages.trainer is not None:
                 with account.watch(TRAINING):
                     stages.trainer.step(self._drawn[nth], self._rows)
+                    stages.stepped(self._drawn[nth])
             with account.watch(FEATURES):
                 self._rows = None
+            with account.watch(SAMPLER):
+                stages.release(self._drawn, nth)
 
     def _let_go(self) -> None:
         """Drop the batches. Training keeps the transpose of a block with the block."""

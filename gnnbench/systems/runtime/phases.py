@@ -54,20 +54,27 @@ def probe(
                 batch, spent = timed(draw, device)
                 look(batch, seeds)
                 times["sample"].append(spent)
-                drawn.append(batch)
+                drawn.append(batch if stages.store is None else stages.put_aside(batch))
             if stages.store is None:
                 continue
             fetching = 0.0  # by all batches that are drawn ahead: one may fetch for the others
             if ahead > 1:
                 drawn, fetching = timed(lambda d=drawn, o=last: stages.reorder(d, o), device)  # type: ignore[misc]
-                last = drawn[-1]
-            for nth, batch in enumerate(drawn):
-                rows, spent = timed(lambda d=drawn, n=nth: stages.load(d, n), device)  # type: ignore[misc]
+            for nth in range(len(drawn)):
+
+                def load(drawn: list[Batch] = drawn, nth: int = nth) -> Tensor:
+                    stages.take(drawn, nth)
+                    return stages.load(drawn, nth)
+
+                rows, spent = timed(load, device)
                 fetching += spent
-                if stages.trainer is None:
-                    continue
-                _, spent = timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
-                times["compute"].append(spent)
+                if stages.trainer is not None:
+                    batch = drawn[nth]
+                    _, spent = timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
+                    times["compute"].append(spent)
+                    stages.stepped(batch)
+                stages.release(drawn, nth)
+            last = drawn[-1] if ahead > 1 else None
             times["memory_io"] += [fetching / len(drawn)] * len(drawn)
     return times
 

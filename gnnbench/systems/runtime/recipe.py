@@ -188,6 +188,7 @@ class Recipe:
             recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order, device
         )
         if until > Until.SAMPLE:
+            recipe.order.check(recipe.sampler, recipe.features, recipe.schedule)
             if until is Until.COMPUTE and recipe.aggregate is not None:
                 plan.check_step(recipe.aggregate)
             _check_repeatable(recipe, specs.values())

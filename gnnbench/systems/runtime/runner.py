@@ -100,6 +100,8 @@ class SystemRunner(System):
         self.stages.sampler.expect(epoch, seeds)
         if self.stages.store is not None:
             self.stages.store.forget()
+        if self.trainer is not None:
+            self.trainer.epoch = epoch
         self.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
         self.copy_batches(NO_BATCHES)
 
@@ -147,7 +149,7 @@ class SystemRunner(System):
                     report.edges_per_seed, report.nodes_per_seed = sizes
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         aggregate = self.recipe.aggregate
-        if report.deterministic and aggregate and self.cell.device in aggregate.by_chance:
+        if report.deterministic and aggregate and aggregate.adds_by_chance(self.cell.device):
             report.deterministic = False  # equal bits were a coincidence
         self.counts.clear()
         return report

@@ -71,10 +71,9 @@ def prepare_stages(system: BuiltSystem, watch: BuildWatch) -> list[CountRow]:
     """
     counts: list[CountRow] = []
     stages = system.stages
-    if (store := stages.store) is not None:
+    if stages.store is not None:
         with watch("features"):
-            spent = store.fit(lambda: epoch_peak_bytes(system)) | store.prepare(stages.footprint)
-        counts += [["features", measure.name, "", value] for measure, value in spent.items()]
+            counts += prepare_store(system)
     if stages.trainer is not None:
         with watch("training"):
             spent = stages.trainer.prepare(_first_batches(system))
@@ -82,24 +81,39 @@ def prepare_stages(system: BuiltSystem, watch: BuildWatch) -> list[CountRow]:
     return counts
 
 
+def prepare_store(system: BuiltSystem) -> list[CountRow]:
+    """Fit the feature store into memory and fill it; returns what this took."""
+    store = system.stages.store
+    assert store is not None
+    spent = store.fit(lambda: epoch_peak_bytes(system)) | store.prepare(system.stages.footprint)
+    return [["features", measure.name, "", value] for measure, value in spent.items()]
+
+
 def epoch_peak_bytes(system: BuiltSystem) -> int:
     """Measure the peak of device memory in an epoch with the stages as they are now, in bytes.
 
     The epoch stops once memory has reached steady state. With fanout -1 it runs to its end, because
-    some batches are then many times as large as others. The model is rebuilt afterwards.
+    some batches are then many times as large as others. The model is rebuilt afterwards. Of several
+    ranks each one measures alone, by the schedule that its plan names.
     """
-    device = system.job.device
-    max_batches = plan_of(system.recipe.schedule).steady_after(system.stages.window)
+    device, schedule = system.job.device, system.schedule
+    alone = plan_of(system.recipe.schedule).alone()
+    if alone is not system.recipe.schedule:
+        system.schedule = alone.build(system.job)
+    max_batches = plan_of(alone).steady_after(system.stages.window)
     if max_batches is not None:
         max_batches = max(max_batches, FIRST_BATCHES)
     if any(fanout < 0 for fanout in system.job.cell.fanouts):
         max_batches = None
-    with system.job.peak.apart():
-        torch.cuda.reset_peak_memory_stats(device)
-        system.run_unmeasured(PROBED, max_batches)
-        torch.cuda.synchronize(device)
-        system.trainer = system.stages.trainer = None
-        peak = int(torch.cuda.max_memory_allocated(device))
+    try:
+        with system.job.peak.apart():
+            torch.cuda.reset_peak_memory_stats(device)
+            system.run_unmeasured(PROBED, max_batches)
+            torch.cuda.synchronize(device)
+            system.trainer = system.stages.trainer = None
+            peak = int(torch.cuda.max_memory_allocated(device))
+    finally:
+        system.schedule = schedule  # it ends the other ranks, whatever failed
     build_training(system)
     return peak
 

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from gnnbench.core.counters import Metric
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, MiniBatch
+from gnnbench.kernels import rng
+from gnnbench.kernels.dropout import Masks
+from gnnbench.kernels.library import load_native
 from gnnbench.kernels.to_device import to_device
 from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
@@ -35,9 +38,13 @@ class ModelTrainer:
     """
 
     group: RankGroup | None = None
+    epoch: int = 0  # whose batches are trained on: masks of dropout depend on it
 
     def __init__(self, job: Job, framework: Framework, capturable: bool = False) -> None:
         cell, graph = job.cell, job.graph
+        self._cell = cell
+        if cell.dropout:
+            load_native()  # a worker's torch may be too old for it
         self.framework, self.device = framework, job.device
         if job.device.type == "cuda":  # the gate's error bounds assume float32, not TF32
             torch.backends.cuda.matmul.allow_tf32 = False
@@ -68,8 +75,21 @@ class ModelTrainer:
 
     def step(self, batch: Batch, rows: Tensor) -> None:
         """Run forward, backward and update; the loss stays a tensor on the device."""
-        blocks = self.framework.blocks(batch)
-        self.losses.append(self.learn(blocks, rows, self.labels_of(batch)))
+        blocks, labels = self.framework.blocks(batch), self.labels_of(batch)
+        self.losses.append(self.learn(blocks, rows, labels, self.masks_of(batch)))
+
+    def masks_of(self, batch: Batch) -> Masks | None:
+        """Return the dropout masks of a batch of this epoch; None without dropout.
+
+        They depend on seed, epoch, batch, layer, vertex and column alone, so equal batches have
+        equal masks in every system and on every rank.
+        """
+        p = self._cell.dropout
+        if not p:
+            return None
+        nodes = batch.input_nodes.to(self.device, non_blocking=True)
+        key = rng.key(self._cell.seed, self.epoch, "dropout")
+        return Masks(nodes, p, key, batch.number)
 
     def labels_of(self, batch: Batch) -> Tensor:
         """Return the class of each seed, int64 ``[seeds]``; the loss ignores -1 (no label)."""
@@ -79,16 +99,31 @@ class ModelTrainer:
         """Return the class of each of these nodes, int64 ``[seeds]``; -1 where it has none."""
         return self._labels[seeds.long()]
 
-    def learn(self, blocks: Sequence[object], rows: Tensor, labels: Tensor) -> Tensor:
+    def learn(
+        self,
+        blocks: Sequence[object],
+        rows: Tensor,
+        labels: Tensor,
+        masks: Masks | None = None,
+    ) -> Tensor:
         """Run forward, loss, backward and update on blocks in the framework's form.
 
         Returns the loss, a scalar on the device.
         """
         self._optimizer.zero_grad()
         backward = self.back if self.group is None else partial(self.group.gradients.learn, self)
-        loss = backward(blocks, rows, labels)
+        with self._masked(masks):
+            loss = backward(blocks, rows, labels)
         self._optimizer.step()
         return loss
+
+    @contextmanager
+    def _masked(self, masks: Masks | None) -> Iterator[None]:
+        self.model.masks = masks
+        try:
+            yield
+        finally:
+            self.model.masks = None
 
     def back(self, blocks: Sequence[object], rows: Tensor, labels: Tensor) -> Tensor:
         """Run forward and backward; returns the mean loss of the labelled seeds."""
@@ -107,7 +142,8 @@ class ModelTrainer:
         sums = [torch.zeros_like(p) for p in self.trained]
         for batch, rows in batches:
             labels = self.labels_of(batch)
-            losses.append(float(self.back(self.framework.blocks(batch), rows, labels)))
+            with self._masked(self.masks_of(batch)):
+                losses.append(float(self.back(self.framework.blocks(batch), rows, labels)))
             count = int((labels >= 0).sum())
             for total, parameter in zip(sums, self.trained, strict=True):
                 if count and parameter.grad is not None:
@@ -209,7 +245,7 @@ class ModelTrainer:
         return self._movement.norm()
 
     def values(self, batch: Batch, rows: Tensor) -> Tensor:
-        """Return the logits of a batch, computed as in a training step."""
+        """Return the logits of a batch, computed as in a training step but without dropout."""
         logits: Tensor = self.model(self.framework.blocks(batch), rows)
         return logits.detach()
 

@@ -20,6 +20,7 @@ from typing import TypedDict
 
 import torch
 
+from gnnbench.core import integrity
 from gnnbench.core.bootstrap import die_with_parent
 from gnnbench.core.heartbeat import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.core.rendezvous import Peers
@@ -37,12 +38,14 @@ from gnnbench.distributed.rank_messages import (
 from gnnbench.distributed.rank_schedule import process_bytes
 from gnnbench.distributed.remote_failure import RemoteFailure
 from gnnbench.features.policies.policy import PROBED
+from gnnbench.features.spec import StoreSpec
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule_plan import plan_of
 from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.stage import SamplerSpec
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.runner import SystemRunner
+from gnnbench.systems.runtime.stage_setup import prepare_store
 from gnnbench.systems.runtime.stochastic import verifier
 
 
@@ -67,13 +70,16 @@ class WorkerRank:
         system = find(message.cell.system).build(message.cell, message.graph)
         assert isinstance(system, SystemRunner)
         rank, ranks, recipe = message.rank, message.ranks, system.recipe
-        schedule = plan_of(recipe.schedule).rank_schedule(rank, ranks)
-        system.recipe = replace(recipe.of_rank(rank), schedule=Serial())
+        plan = plan_of(recipe.schedule)
+        schedule = plan.rank_schedule(rank, ranks)
+        is_derived = recipe.features is not None and recipe.features.derived
+        alone = plan.alone() if is_derived else Serial()
+        system.recipe = replace(recipe.of_rank(rank), schedule=alone)
         peers = Peers.another(rank, ranks, message.peers_port, pulse)
         system.job = replace(system.job, peers=peers)
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
-        self._sampler, self._pulse = recipe.sampler, pulse
+        self._sampler, self._features, self._pulse = recipe.sampler, recipe.features, pulse
         self._rank_schedule = system.schedule = schedule
         if message.split is not None:
             from gnnbench.distributed.partitioned import RankPartition
@@ -100,11 +106,29 @@ class WorkerRank:
         return None
 
     def _join(self, message: JoinGroup) -> None:
-        """Join the other ranks; builds the sampler again if the rank's role needs another one."""
-        system = self._system
+        """Join the other ranks; builds sampler and store again if the rank's role needs others."""
+        system, schedule = self._system, self._rank_schedule
         assert system.job.peers is not None
-        self._rank_schedule.join(system.job.peers, system.job, message)
-        self._use_sampler(self._rank_schedule.sampler_spec(self._sampler, system.recipe.sampler))
+        schedule.join(system.job.peers, system.job, message)
+        sampler = schedule.sampler_spec(self._sampler, system.recipe.sampler)
+        features = self._role_store(sampler)
+        if features is not None and system.stages.store is not None:
+            system.stages.store.close()  # first, so that a topology has its memory
+        self._use_sampler(sampler)
+        if features is not None:
+            self._use_store(features)
+
+    def _role_store(self, sampler: SamplerSpec) -> StoreSpec | None:
+        """Return the spec of the store that the rank's role needs; None: it has that store.
+
+        A ratio that is derived from free memory depends on the sampler's topology.
+        """
+        recipe = self._system.recipe
+        if self._features is None or recipe.features is None or self._system.stages.store is None:
+            return None
+        features = self._rank_schedule.store_spec(self._features, recipe.features)
+        is_derived_again = features.derived and sampler != recipe.sampler
+        return features if is_derived_again or features != recipe.features else None
 
     def _use_sampler(self, sampler: SamplerSpec) -> None:
         system = self._system
@@ -113,6 +137,18 @@ class WorkerRank:
         system.stages.sampler.close()
         system.recipe = replace(system.recipe, sampler=sampler)
         system.stages.sampler = sampler.stage_of(system.job)
+
+    def _use_store(self, features: StoreSpec) -> None:
+        system = self._system
+        system.recipe = replace(system.recipe, features=features)
+        system.stages.store = features.build(system.job)
+        self._pulse.now(WORKS)  # no spans: the store is filled
+        system.schedule = system.recipe.schedule.build(system.job)  # alone, as in set-up
+        try:
+            prepare_store(system)
+        finally:
+            system.schedule = self._rank_schedule
+        system.counts.clear()
 
     def _measure(self, message: MeasurePhases) -> PhaseTimes | None:
         """Run an unnumbered epoch twice; returns seconds of a batch in the second one."""
@@ -171,7 +207,9 @@ class WorkerRank:
         counts = system.counts.rows()
         system.counts.clear()
         return EpochResult(
-            counts, timeline.spans(), process_bytes(system.job.device, system.stages)
+            counts,
+            timeline.spans(),
+            process_bytes(system.job.device, system.stages) + self._rank_schedule.bytes_apart,
         )
 
     def _audit(self, message: AuditEpoch) -> object:
@@ -192,6 +230,7 @@ def serve(connection: Connection[object, object], more: Mapping[str, int], pulse
     are other sockets by name; ``pulse`` shows the rank's progress.
     """
     rank: WorkerRank | None = None
+    check_code = integrity.record()  # before plug-ins are imported
     while True:
         message = receive(connection)
         runs_batches = isinstance(message, JoinGroup | RunEpoch | MeasurePhases)
@@ -202,6 +241,7 @@ def serve(connection: Connection[object, object], more: Mapping[str, int], pulse
                 rank = WorkerRank(message, more, pulse)
             elif rank is not None:
                 answer = rank.answer(message)
+            check_code()
         except Exception as error:
             traceback.print_exc()
             send(connection, RemoteFailure.by(error))

@@ -1,5 +1,6 @@
 #include "bindings/cpu/block_args.h"
 #include "cpu/aggregate/edges.h"
+#include "cpu/aggregate/symmetric.h"
 
 namespace gnnbench {
 namespace {
@@ -127,9 +128,18 @@ Tensor aggregate_heads_transposed_cpu(Tensor t_indptr, Tensor t_dst, Tensor t_ed
   return run_heads(block, &t_edge, grad, weights);
 }
 
+Tensor symmetric_weights_cpu(Tensor indptr, Tensor indices, int64_t num_src) {
+  const BlockView block = check_block(indptr, indices, indptr.numel() - 1, num_src);
+  Tensor out = empty_cpu(block.num_edges, ScalarType::Float);
+  const Scratch<int32_t> counts(num_src);
+  symmetric_weights(block, num_src, counts.ptr, data<float>(out));
+  return out;
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
+  m.impl("symmetric_weights", TORCH_BOX(&symmetric_weights_cpu));
   m.impl("edge_add", TORCH_BOX(&edge_add_cpu));
   m.impl("edge_sums", TORCH_BOX(&edge_sums_cpu));
   m.impl("edge_softmax", TORCH_BOX(&edge_softmax_cpu));

@@ -15,8 +15,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "(Tensor out_indptr, Tensor neighbors, Tensor positions, Tensor weights)");
 
   // Relabels ids in order of first occurrence, destinations (unique) first. Both inputs have one id
-  // dtype -> src_nodes [num_src] in that dtype, local int32 [neighbors].
-  m.def("id_map(Tensor dst, Tensor neighbors) -> (Tensor src_nodes, Tensor local)");
+  // dtype -> src_nodes [num_src] in that dtype, local int32 [neighbors]. id_map 'three-pass' or
+  // 'three-pass-probing'.
+  m.def(
+      "id_map(Tensor dst, Tensor neighbors, str id_map='three-pass') -> "
+      "(Tensor src_nodes, Tensor local)");
 
   // Builds the `tables` of a weighted pick from weights float32|float64 [num_edges]; kind 'alias'
   // or 'prefix'. CPU only.
@@ -28,12 +31,15 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // is 'cumulative' or 'new'; with 'new' the blocks are prefixes (views) of one CSC. All
   // whole-batch operators below return this format.
   //
-  // DGL's method: per hop, sample, then an id map, 'three-pass' or 'fused' (FastGL's Fused-Map with
-  // one table per hop; new nodes in any order).
+  // DGL's method: per hop, sample, then an id map: 'three-pass', 'three-pass-probing' (each pass
+  // probes the table again, as DGL's), or 'fused' (FastGL's Fused-Map with one table per hop; new
+  // nodes in any order). worker 'warp' or, on a GPU with pick 'reservoir', 'block': one block per
+  // row, as in DGL. edges 'csr' or, with id_map 'three-pass-probing' and on a GPU worker 'block',
+  // 'coo': both ends of each edge are written, and the block is built from them, as DGL's.
   m.def(
       "hop_by_hop(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
-      "str id_map='three-pass') -> Tensor[]");
+      "str id_map='three-pass', str worker='warp', str edges='csr') -> Tensor[]");
 
   // GNNLab's method: per hop, sample, then a table that accumulates the batch's ids; entries of
   // another version count as empty. table int64 [capacity], initially zero (layout:
@@ -85,17 +91,33 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
       "Tensor(a!) dense_map, int[] capacity) -> Tensor[]");
 
+  // The same by the two loops of Algorithm 1, one after the other; CPU only.
+  m.def(
+      "fastsample_loops(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "Tensor(a!) dense_map) -> Tensor[]");
+
   // PGSampler: all hops in one launch, with tasks (vertex, hop) from a queue in memory; the
-  // frontier is cumulative. variant 'persistent', 'fusion' or, invalid, 'as_printed'. fetch_size 1
-  // to 32. hubs 'split' (all workers share a long row's draws; on a GPU, not as_printed) or
-  // 'whole'. worker 'warp' or, on a GPU with hubs 'whole', 'block'. capacity: (tasks, edges) to
-  // allocate, or empty. The last tensor of the result, int64 [8] on the CPU: the two capacities
-  // used, tasks enqueued, processed and lost, slots read too early, parts of split rows, number of
-  // attempts.
+  // frontier is cumulative. variant 'persistent', on a GPU 'fusion' or 'non_persistent', or,
+  // invalid, 'as_printed'. fetch_size 1 to 32. hubs 'split' (all workers share a long row's draws;
+  // on a GPU, not as_printed) or 'whole'. worker 'warp' or, on a GPU with hubs 'whole', 'block'.
+  // capacity: (tasks, edges) to allocate, or empty. The last tensor of the result, int64 [8] on the
+  // CPU: the two capacities used, tasks enqueued, processed and lost, slots read too early, parts
+  // of split rows, number of attempts.
   m.def(
       "pgsampler(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, int key, int batch, bool with_positions, str variant, "
       "int fetch_size, str hubs, str worker, int[] capacity) -> Tensor[]");
+
+  // PGSampler as published, CUDA only: a block draws task by task by reservoir into arrays of edges
+  // in COO for each hop, from which each hop's block is built as in DGL. Without `persistent` a
+  // block ends after its first fetch_size tasks. capacity: tasks, then edges of each hop, or empty.
+  // The last tensor of the result, int64 [hops + 5] on the CPU: the capacities used, tasks
+  // enqueued, processed and lost, number of attempts.
+  m.def(
+      "pgsampler_as_published(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, int key, "
+      "int batch, bool with_positions, bool persistent, int fetch_size, int[] capacity) -> "
+      "Tensor[]");
 
   // Times of stages: starts a trace on this thread (on) or ends it -> float64 [marks, 4] of (stage,
   // hop, host seconds, device seconds) on the CPU; stages as in gnnbench/stage.h. `like` selects
@@ -119,16 +141,21 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("ceiling_shared(Tensor like, int steps) -> Tensor");
   m.def("ceiling_mark(Tensor like) -> ()");
 
-  // Gathers rows of a table of any dtype and shape [n, ...]; ids int32|int64. gather_over_out: as
+  // Gathers rows of a table of any dtype and shape [n, ...]; ids int32|int64. gather_to: row i goes
+  // to row places[i] of out (places int32); for an out on a GPU the table may be in pinned memory,
+  // and `blocks` blocks of 256 threads read it, 0 for no limit. gather_over_out: as
   // gather_over below, with table and rows in host memory -> the number of cached rows; CPU only.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
+  m.def("gather_to(Tensor table, Tensor ids, Tensor places, Tensor(a!) out, int blocks) -> ()");
   m.def(
       "gather_over_out(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
       "int generation, bool remember, Tensor ids, Tensor(c!) out) -> int");
 
   // Gathers from a host table in pinned memory, which the device of the ids reads; CUDA only.
   // gather_zero_copy: with `aligned`, each read covers whole 128-byte lines.
+  // gather_elementwise: one thread for each 4 bytes of the output, as PyTorch-Direct prints it
+  // (Listing 2), with its circular shift if `shifted`; rows of a multiple of 4 bytes.
   // gather_page_ordered: reads the rows page by page, each page of `page_bytes` together. It starts
   // `blocks` blocks of 1024 threads; the lanes of a row read `depth` (1, 2 or 4) rows at once.
   // gather_once: writes the rows of all batches to `out`, batch after batch. It reads each distinct
@@ -137,10 +164,18 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // reads it from `table` otherwise (slots, generations: int32 [num_rows]). It adds the number of
   // rows from `kept` to hits int64 [1]. With `remember`, it stores each id's position in `ids` as
   // its slot of the next generation.
+  // gather_over_cache: the same, where rows that are not in `kept` are looked up in `cache` before
+  // the table. It adds the numbers of rows from `kept` and from `cache` to hits int64 [2].
   m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
+  m.def("gather_elementwise(Tensor table, Tensor ids, bool shifted) -> Tensor");
   m.def(
       "gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks, int depth) -> "
       "Tensor");
+  m.def("gather_zero_copy_out(Tensor table, Tensor ids, bool aligned, Tensor(a!) out) -> ()");
+  m.def("gather_elementwise_out(Tensor table, Tensor ids, bool shifted, Tensor(a!) out) -> ()");
+  m.def(
+      "gather_page_ordered_out(Tensor table, Tensor ids, int page_bytes, int blocks, int depth, "
+      "Tensor(a!) out) -> ()");
   m.def(
       "gather_once(Tensor table, Tensor[] batches, Tensor(a!) distinct, Tensor(b!) out, "
       "int blocks, int depth) -> ()");
@@ -148,6 +183,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "gather_over(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, "
       "int depth) -> Tensor");
+  m.def(
+      "gather_over_cache(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
+      "int generation, bool remember, Tensor cache, Tensor cache_slots, Tensor cache_generations, "
+      "int cache_generation, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, int depth) "
+      "-> Tensor");
 
   // Gathers rows of a table that is sharded over several GPUs; CUDA only. Place p is row p / count
   // of shard p % count (1 to 64 shards of one dtype and row shape, readable by the device of the
@@ -232,6 +272,10 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("edge_add(Tensor indptr, Tensor indices, Tensor src, Tensor dst) -> Tensor");
   m.def("edge_sums(Tensor indptr, Tensor values, Tensor? edges=None) -> Tensor");
 
+  // Weight of each edge by the degrees of both ends: 1 / sqrt(edges of the block that begin at its
+  // source * edges that end at its destination), float32 [num_edges].
+  m.def("symmetric_weights(Tensor indptr, Tensor indices, int num_src) -> Tensor");
+
   // Softmax over each destination's edges, per head; all float32|float64 [num_edges, heads].
   m.def("edge_softmax(Tensor indptr, Tensor scores) -> Tensor");
   m.def("edge_softmax_backward(Tensor indptr, Tensor softmax, Tensor grad) -> Tensor");
@@ -248,6 +292,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("bias_relu_(Tensor(a!) x, Tensor bias) -> ()");
   m.def("bias_relu_backward(Tensor grad, Tensor y) -> (Tensor grad_x, Tensor grad_bias)");
 
+  // Dropout of the rows x [rows, dim], float32|float64, of the vertices nodes int32|int64 [rows].
+  // Column i is 0 where draw i of (vertex, layer as the hop, batch) is below p * 2^32, otherwise x
+  // / (1 - p). Its gradient is the same operator on the result's gradient. place int64 [2], on the
+  // device of x: key and batch instead of the arguments, for CUDA graphs.
+  m.def(
+      "dropout(Tensor x, Tensor nodes, int key, int batch, int layer, float p, Tensor? place=None) "
+      "-> Tensor");
+
   // Other ways to sum a block's rows on a GPU; CUDA only. tuned: like aggregate; a group of lanes
   // processes `rows` (1 to 7). memory_aware: FastGL's, blocks of `targets` rows and `dims` columns,
   // for x [num_src, dim] like aggregate or x [num_src, heads, width] like aggregate_heads.
@@ -260,4 +312,20 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def(
       "aggregate_memory_aware_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, "
       "Tensor t_edge, Tensor grad, str mode, Tensor? weights, int targets, int dims) -> Tensor");
+
+  // Memory-Aware's backward by atomics, as in its authors' code: the gradient grad of the result,
+  // over the block itself -> [num_src, dim] or [num_src, heads, width] in the dtype of sums.
+  m.def(
+      "aggregate_memory_aware_scattered(Tensor indptr, Tensor indices, Tensor grad, int num_src, "
+      "str mode, Tensor? weights, int targets, int dims) -> Tensor");
+
+  // Memory-Aware at its best: blocks of `warps` (1 to 8), at most `columns` (64 or 128) of a row at
+  // once, `rows` (1 to 7) for a team. Results do not depend on these.
+  m.def(
+      "aggregate_memory_aware_warp(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights=None, int warps=8, int columns=128, int rows=4) -> Tensor");
+  m.def(
+      "aggregate_memory_aware_warp_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, "
+      "Tensor t_edge, Tensor grad, str mode, Tensor? weights=None, int warps=8, int columns=128, "
+      "int rows=4) -> Tensor");
 }

@@ -1,4 +1,5 @@
 // FastSample: fused sampling with a dense map that the caller keeps between batches.
+#include "bindings/cpu/dense_map.h"
 #include "bindings/cpu/fused_hops.h"
 
 namespace gnnbench {
@@ -25,16 +26,7 @@ std::vector<Tensor> fastsample_cpu(
     std::vector<int64_t> /*capacity: sizes are known here in time*/) {
   BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk, frontier, key,
                               batch, with_positions);
-  check_cpu(dense_map, "dense_map");
-  check_layout(dense_map, "dense_map", 1);
-  check_dtype(dense_map, "dense_map", ScalarType::Int);
-  if (dense_map.numel() != indptr.numel() - 1) {
-    fail("dense_map must have one entry per node, ", indptr.numel() - 1, ", it has ",
-         dense_map.numel());
-  }
-  check_apart(dense_map, "dense_map", indptr, "indptr");
-  check_apart(dense_map, "dense_map", indices, "indices");
-  check_apart(dense_map, "dense_map", seeds, "seeds");
+  check_dense_map(dense_map, task);
   return with_team(task, [&] {
     return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, dense_map)
                                                     : run<int64_t>(task, dense_map);

@@ -72,6 +72,32 @@ void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
   gather_into(table, ids, out);
 }
 
+void gather_to_cpu(Tensor table, Tensor ids, Tensor places, Tensor out, int64_t blocks) {
+  check(table, ids);
+  check_readers(blocks);
+  check_layout(places, "places", 1);
+  check_dtype(places, "places", ScalarType::Int);
+  check_cpu(places, "places");
+  if (places.numel() != ids.numel()) fail("places must have one entry for each of the ids");
+  if (!like_rows(table, out, "out")) fail("out must have rows of the table's shape");
+  check_apart(out, "out", table, "table");
+  check_apart(out, "out", ids, "ids");
+  check_apart(out, "out", places, "places");
+  int64_t bad = -1;
+  const auto run = [&](const auto* which) {
+    bad = gather_rows_to(data<const char>(table), table.size(0), row_bytes_of(table), which,
+                         ids.numel(), data<const int32_t>(places), out.size(0), data<char>(out));
+  };
+  ids.scalar_type() == ScalarType::Int ? run(data<const int32_t>(ids))
+                                       : run(data<const int64_t>(ids));
+  if (bad < 0) return;
+  const int64_t place = data<const int32_t>(places)[bad];
+  if (place < 0 || place >= out.size(0)) {
+    fail("places holds ", place, " at position ", bad, ", out has the rows 0 to ", out.size(0) - 1);
+  }
+  with_right_ids(table, ids, [&](const auto*) { return bad; });
+}
+
 int64_t gather_over_out_cpu(Tensor table, Tensor kept, Tensor slots, Tensor generations,
                             int64_t generation, bool remember, Tensor ids, Tensor out) {
   check(table, ids);
@@ -108,6 +134,7 @@ int64_t gather_over_out_cpu(Tensor table, Tensor kept, Tensor slots, Tensor gene
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
   m.impl("gather", TORCH_BOX(&gather_cpu));
   m.impl("gather_out", TORCH_BOX(&gather_out_cpu));
+  m.impl("gather_to", TORCH_BOX(&gather_to_cpu));
   m.impl("gather_over_out", TORCH_BOX(&gather_over_out_cpu));
 }
 

@@ -11,6 +11,7 @@
 #include "cpu/hop/hop.h"
 #include "cpu/hop/walk.h"
 #include "cpu/id_map/id_map.h"
+#include "cpu/id_map/probing.h"
 
 namespace gnnbench {
 
@@ -97,6 +98,31 @@ Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t 
   if (num_src < 0) throw_on_fault(Fault::kRepeatedSeed, 0, dst_name);
   Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);
   id_map_finish(task, data<Id>(src_nodes));
+  return {src_nodes, local};
+}
+
+// The same by a table that each pass probes again. `targets`, also among dst, are looked up too,
+// where given: their local ids are written to `local_targets`.
+template <class Id>
+Renamed rename_ids_probing(const Id* dst, int64_t num_dst, const Id* neighbors,
+                           int64_t num_neighbors, const char* dst_name, const Id* targets = nullptr,
+                           int32_t* local_targets = nullptr) {
+  const int64_t keys = num_dst + num_neighbors;
+  if (keys > INT32_MAX) fail(keys, " ids in one hop do not fit int32 local ids");
+  const int64_t slots = probing_slots(keys);
+  const Scratch<Id> table(slots);
+  const Scratch<int32_t> values(slots);
+  const Scratch<uint8_t> first(num_neighbors);
+  const Scratch<int64_t> starts(num_chunks(num_neighbors, kKeyChunk));
+  const ProbingMap<Id> map{dst,       num_dst,    neighbors, num_neighbors, slots,
+                           table.ptr, values.ptr, first.ptr, starts.ptr};
+  const int64_t num_src = probing_insert(map);
+  if (num_src < 0) throw_on_fault(Fault::kRepeatedSeed, 0, dst_name);
+  Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);
+  Tensor local = empty_cpu(num_neighbors, ScalarType::Int);
+  probing_number(map, data<Id>(src_nodes));
+  probing_find(map, neighbors, num_neighbors, data<int32_t>(local));
+  if (targets) probing_find(map, targets, num_neighbors, local_targets);
   return {src_nodes, local};
 }
 

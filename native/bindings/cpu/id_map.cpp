@@ -28,23 +28,27 @@ uint64_t bound_of(const Id* ids, int64_t n, const char* name) {
 }
 
 template <class Id>
-std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors) {
+std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors, bool probes) {
   const Id *d = data<const Id>(dst), *e = data<const Id>(neighbors);
   const uint64_t bound =
       std::max(bound_of(d, dst.numel(), "dst"), bound_of(e, neighbors.numel(), "neighbors"));
-  Renamed r = rename_ids(d, dst.numel(), e, neighbors.numel(), bound, "dst");
+  const Renamed r = probes ? rename_ids_probing(d, dst.numel(), e, neighbors.numel(), "dst")
+                           : rename_ids(d, dst.numel(), e, neighbors.numel(), bound, "dst");
   return {r.src_nodes, r.local};
 }
 
-std::tuple<Tensor, Tensor> id_map_cpu(Tensor dst, Tensor neighbors) {
+std::tuple<Tensor, Tensor> id_map_cpu(Tensor dst, Tensor neighbors, std::string id_map) {
+  const IdMap map = id_map_from_name(id_map);
+  if (map == IdMap::kFused) fail("id_map 'fused' is the operator fused_id_map");
   check_layout(dst, "dst", 1);
   check_ids(dst, "dst");
   check_layout(neighbors, "neighbors", 1);
   check_dtype(neighbors, "neighbors", dst.scalar_type());
   check_cpu(dst, "dst");
   check_cpu(neighbors, "neighbors");
-  return dst.scalar_type() == ScalarType::Int ? run<int32_t>(dst, neighbors)
-                                              : run<int64_t>(dst, neighbors);
+  const bool probes = map == IdMap::kThreePassProbing;
+  return dst.scalar_type() == ScalarType::Int ? run<int32_t>(dst, neighbors, probes)
+                                              : run<int64_t>(dst, neighbors, probes);
 }
 
 }  // namespace

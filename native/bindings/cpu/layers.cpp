@@ -3,6 +3,7 @@
 #include "bindings/cpu/block_args.h"
 #include "bindings/layer_args.h"
 #include "cpu/layers/bias_relu.h"
+#include "cpu/layers/dropout.h"
 
 namespace gnnbench {
 namespace {
@@ -33,11 +34,33 @@ std::tuple<Tensor, Tensor> bias_relu_backward_cpu(Tensor grad, Tensor y) {
   return {grad_x, grad_bias};
 }
 
+Tensor dropout_cpu(Tensor x, Tensor nodes, int64_t key, int64_t batch, int64_t layer, double p,
+                   std::optional<Tensor> place) {
+  const DropoutArgs args = check_dropout(x, nodes, key, batch, layer, p, place);
+  check_cpu(x, "x");
+  check_cpu(nodes, "nodes");
+  if (place) check_cpu(*place, "place");
+  Tensor out = empty_rows({x.size(0), x.size(1)}, x.scalar_type());
+  if (x.numel() == 0) return out;
+  by_sum_dtype(x, [&](auto* type) {
+    by_id_dtype(nodes, [&](auto* id) {
+      using S = std::remove_pointer_t<decltype(type)>;
+      using Id = std::remove_pointer_t<decltype(id)>;
+      const uint64_t own_key = args.place ? static_cast<uint64_t>(args.place[0]) : args.key;
+      const uint32_t own_batch = args.place ? static_cast<uint32_t>(args.place[1]) : args.batch;
+      dropout(data<const S>(x), data<const Id>(nodes), x.size(0), x.size(1), own_key, own_batch,
+              args.layer, args.threshold, static_cast<S>(args.scale), data<S>(out));
+    });
+  });
+  return out;
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
   m.impl("bias_relu_", TORCH_BOX(&bias_relu_cpu));
   m.impl("bias_relu_backward", TORCH_BOX(&bias_relu_backward_cpu));
+  m.impl("dropout", TORCH_BOX(&dropout_cpu));
 }
 
 }  // namespace gnnbench

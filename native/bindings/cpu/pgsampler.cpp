@@ -75,8 +75,9 @@ std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                                     "cumulative", key, batch, with_positions);
   check_pgsampler_pick(task.draws.spec.pick);
   const PgVariant kind = pgsampler_variant(variant);
-  if (kind == PgVariant::kFusion) {
-    fail("variant 'fusion' leaves the scheduling of tasks to a GPU; take 'persistent' on the CPU");
+  if (kind == PgVariant::kFusion || kind == PgVariant::kNonPersistent) {
+    fail("variant '", variant,
+         "' leaves the scheduling of tasks to a GPU; take 'persistent' on the CPU");
   }
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
   splits_hubs(hubs);

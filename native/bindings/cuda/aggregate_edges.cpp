@@ -1,5 +1,6 @@
 #include "bindings/cuda/row_sums.h"
 #include "cuda/aggregate/edges.h"
+#include "cuda/aggregate/symmetric.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -105,9 +106,21 @@ Tensor edge_dots_cuda(Tensor indptr, Tensor indices, Tensor rows, Tensor x) {
   return out;
 }
 
+Tensor symmetric_weights_cuda(Tensor indptr, Tensor indices, int64_t num_src) {
+  const int64_t num_dst = indptr.numel() - 1;
+  check_block(indptr, indices, indices, "indices", num_dst, num_src);
+  const OnDevice on(indices, "symmetric_weights");
+  Tensor out = on.empty({indices.numel()}, ScalarType::Float);
+  Tensor counts = on.empty({num_src}, ScalarType::Int);
+  symmetric_weights(on.launch(), data<const int32_t>(indptr), data<const int32_t>(indices),
+                    indices.numel(), num_src, num_dst, data<int32_t>(counts), data<float>(out));
+  return out;
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
+  m.impl("symmetric_weights", TORCH_BOX(&symmetric_weights_cuda));
   m.impl("edge_add", TORCH_BOX(&edge_add_cuda));
   m.impl("edge_sums", TORCH_BOX(&edge_sums_cuda));
   m.impl("edge_softmax", TORCH_BOX(&edge_softmax_cuda));

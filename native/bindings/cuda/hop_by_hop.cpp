@@ -18,7 +18,7 @@ Renamed name_hop(const OnDevice& on, const Tensor& known, const HopEdges& e, int
 template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& indices,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, HopDraws draws,
-                        bool only_new, bool with_positions, bool fused) {
+                        bool only_new, bool with_positions, IdMap id_map, RowTeam team, bool coo) {
   const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
   // The first degree pass checks the original seeds. Only later passes may use the narrowed ones.
@@ -33,15 +33,26 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
     const int64_t count = known.numel();
     HopEdges e = sample_one_hop(on, graph, dst, count - first, draws,
                                 static_cast<int32_t>(only_new ? total : 0), with_positions,
-                                h == 0 ? "seeds" : "indices");
+                                h == 0 ? "seeds" : "indices", team, coo);
     const int64_t edges = e.neighbors.numel();
     total += edges;
     if (only_new && total > INT32_MAX) {
       fail("a batch of ", total, " edges does not fit int32 blocks");
     }
+    if (coo) {
+      const GlobalEdges<Id> drawn{data<const Id>(e.rows), data<const Id>(e.neighbors),
+                                  with_positions ? data<const int64_t>(e.positions) : nullptr,
+                                  edges};
+      const CooBlock block = coo_block(on, known, drawn, &e, graph.num_nodes, static_cast<int>(h));
+      hops.push_back({block.indptr, block.local, block.src_nodes, block.positions, count});
+      known = block.src_nodes;
+      dst = Vertices{data<const Id>(known), sizeof(Id) == 8};
+      continue;
+    }
     const IdMapItems<Id> items{data<const Id>(known), count, data<const Id>(e.neighbors), edges};
-    const Renamed r = fused ? name_hop<Id>(on, known, e, graph.num_nodes)
-                            : rename_ids(on, items, "seeds", &e, graph.num_nodes);
+    const Renamed r = id_map == IdMap::kFused ? name_hop<Id>(on, known, e, graph.num_nodes)
+                                              : rename_ids(on, items, "seeds", &e, graph.num_nodes,
+                                                           id_map == IdMap::kThreePassProbing);
     trace_mark(on.launch(), Stage::kIdMap, static_cast<int>(h));
     hops.push_back(
         {e.indptr, r.local, r.src_nodes, walks ? e.weights : e.positions, count - first});
@@ -56,23 +67,26 @@ std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                     std::vector<int64_t> fanouts, std::string pick,
                                     std::vector<Tensor> tables, std::vector<int64_t> walk,
                                     std::string frontier, int64_t key, int64_t batch,
-                                    bool with_positions, std::string id_map) {
-  const bool fused = fused_from_name(id_map);
+                                    bool with_positions, std::string id_map, std::string worker,
+                                    std::string edges) {
+  const IdMap map = id_map_from_name(id_map);
+  const RowTeam team = rows_by_block(worker, pick) ? RowTeam::kBlock : RowTeam::kByPick;
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
   check_seed_count(seeds.numel(), indptr.numel() - 1);
   const bool only_new = new_frontier_from_name(frontier);
+  const bool coo = coo_from_name(edges, team == RowTeam::kBlock, map, only_new);
   const OnDevice on(seeds, "hop_by_hop");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   fanouts = fanouts_of(fanouts, draws.spec.pick);
   return indices.scalar_type() == ScalarType::Int
              ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions,
-                            fused)
+                            map, team, coo)
              : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions,
-                            fused);
+                            map, team, coo);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace gnnbench::cuda {
 
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
-                   const HopEdges* hop, int64_t num_nodes) {
+                   const HopEdges* hop, int64_t num_nodes, bool probes) {
   const Launch& launch = on.launch();
   const int64_t n = items.size();
   if (n > kIdMapMaxItems) fail(n, " ids in one hop do not fit int32 local ids");
@@ -19,12 +19,13 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   Scratch memory;
   const size_t keys = memory.add<Id>(capacity);
   const size_t values = memory.add<int32_t>(capacity);
-  const size_t slot_of = memory.add<uint32_t>(n);
+  const size_t slot_of = memory.add<uint32_t>(probes ? 0 : n);
   const size_t ranks = memory.add<int32_t>(n + 2);
   const size_t scan = memory.add<char>(static_cast<int64_t>(scan_bytes));
   memory.allocate(on);
   const IdMapScratch<Id> scratch{memory.at<Id>(keys), memory.at<int32_t>(values),
-                                 memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks), capacity};
+                                 probes ? nullptr : memory.at<uint32_t>(slot_of),
+                                 memory.at<int32_t>(ranks), capacity};
 
   id_map_insert(launch, items, scratch, hop == nullptr ? nullptr : hop->faults);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
@@ -40,30 +41,32 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
 }
 
 template Renamed rename_ids<int32_t>(const OnDevice&, IdMapItems<int32_t>, const char*,
-                                     const HopEdges*, int64_t);
+                                     const HopEdges*, int64_t, bool);
 template Renamed rename_ids<int64_t>(const OnDevice&, IdMapItems<int64_t>, const char*,
-                                     const HopEdges*, int64_t);
+                                     const HopEdges*, int64_t, bool);
 
 namespace {
 
 template <class Id>
-std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors) {
+std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors, bool probes) {
   const OnDevice on(dst, "id_map");
   Renamed r = rename_ids(on,
                          IdMapItems<Id>{data<const Id>(dst), dst.numel(), data<const Id>(neighbors),
                                         neighbors.numel()},
-                         "dst", nullptr, 0);
+                         "dst", nullptr, 0, probes);
   return {r.src_nodes, r.local};
 }
 
-std::tuple<Tensor, Tensor> id_map_cuda(Tensor dst, Tensor neighbors) {
+std::tuple<Tensor, Tensor> id_map_cuda(Tensor dst, Tensor neighbors, std::string id_map) {
+  const bool probes = id_map_from_name(id_map) == IdMap::kThreePassProbing;
+  if (id_map == "fused") fail("id_map 'fused' is the operator fused_id_map");
   check_layout(dst, "dst", 1);
   check_ids(dst, "dst");
   check_layout(neighbors, "neighbors", 1);
   check_dtype(neighbors, "neighbors", dst.scalar_type());
   check_cuda({{dst, "dst"}, {neighbors, "neighbors"}});
-  return dst.scalar_type() == ScalarType::Int ? run<int32_t>(dst, neighbors)
-                                              : run<int64_t>(dst, neighbors);
+  return dst.scalar_type() == ScalarType::Int ? run<int32_t>(dst, neighbors, probes)
+                                              : run<int64_t>(dst, neighbors, probes);
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include "bindings/cuda/block_args.h"
 #include "bindings/layer_args.h"
 #include "cuda/layers/bias_relu.h"
+#include "cuda/layers/dropout.h"
 
 namespace gnnbench::cuda {
 namespace {
+
+constexpr int64_t kMaxDropoutColumns =
+    int64_t{65535} * 128;  // the grid's y times a block's columns
 
 void bias_relu_cuda(Tensor x, Tensor bias) {
   check_biased(x, bias);
@@ -34,11 +38,35 @@ std::tuple<Tensor, Tensor> bias_relu_backward_cuda(Tensor grad, Tensor y) {
   return {grad_x, grad_bias};
 }
 
+Tensor dropout_cuda(Tensor x, Tensor nodes, int64_t key, int64_t batch, int64_t layer, double p,
+                    std::optional<Tensor> place) {
+  const DropoutArgs args = check_dropout(x, nodes, key, batch, layer, p, place);
+  check_cuda({{x, "x"}, {nodes, "nodes"}});
+  if (place) check_cuda({{x, "x"}, {*place, "place"}});
+  if (x.size(1) > kMaxDropoutColumns) {
+    fail("x must have at most ", kMaxDropoutColumns, " columns on a GPU, it has ", x.size(1));
+  }
+  const OnDevice on(x, "dropout");
+  Tensor out = on.empty({x.size(0), x.size(1)}, x.scalar_type());
+  if (x.numel() == 0) return out;
+  by_sum_dtype(x, [&](auto* type) {
+    by_id_dtype(nodes, [&](auto* id) {
+      using S = std::remove_pointer_t<decltype(type)>;
+      using Id = std::remove_pointer_t<decltype(id)>;
+      dropout(on.launch(), data<const S>(x), data<const Id>(nodes), x.size(0), x.size(1), args.key,
+              args.batch, args.place, args.layer, args.threshold, static_cast<S>(args.scale),
+              data<S>(out));
+    });
+  });
+  return out;
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
   m.impl("bias_relu_", TORCH_BOX(&bias_relu_cuda));
   m.impl("bias_relu_backward", TORCH_BOX(&bias_relu_backward_cuda));
+  m.impl("dropout", TORCH_BOX(&dropout_cuda));
 }
 
 }  // namespace gnnbench::cuda

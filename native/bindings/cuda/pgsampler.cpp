@@ -30,6 +30,7 @@ TaskSchedule schedule_of(const std::string& variant) {
   switch (pgsampler_variant(variant)) {
     case PgVariant::kPersistent: return TaskSchedule::kPersistent;
     case PgVariant::kFusion: return TaskSchedule::kFusion;
+    case PgVariant::kNonPersistent: return TaskSchedule::kNonPersistent;
     default: return TaskSchedule::kAsPrinted;
   }
 }

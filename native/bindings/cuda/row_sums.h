@@ -25,6 +25,21 @@ void spread_row_sums(const OnDevice& on, const RowSums<T>& sums) {
       RowPieces<T>{memory.at<Sum<T>>(begun), memory.at<Sum<T>>(reached), memory.at<int32_t>(rows)});
 }
 
+// Sums of each destination's weights, out [num_dst].
+template <class S>
+void sum_weights(const Launch& launch, const int32_t* indptr, int64_t num_dst, int64_t num_edges,
+                 const S* weights, S* out) {
+  RowSums<S> each{};
+  each.indptr = indptr;
+  each.num_rows = num_dst;
+  each.num_edges = each.num_columns = num_edges;
+  each.dim = each.heads = 1;
+  each.x = weights;
+  each.out = out;
+  each.mode = Aggregate::kSum;
+  row_sums(launch, each, kTunedRows);
+}
+
 // x [num_src, dim] or [num_src, heads, width]. Calls `sum` with the launch and RowSums<T>.
 template <class Launcher>
 Tensor sum_forward(const char* op, const Tensor& indptr, const Tensor& indices, const Tensor& x,
@@ -99,16 +114,9 @@ Tensor sum_backward(const char* op, const Tensor* indptr, const Tensor& t_indptr
     sums.edges = data<const int32_t>(t_edge);
     sums.num_dst = num_dst;
     if (totals) {
-      RowSums<S> each{};
-      each.indptr = sums.block_indptr;
-      each.num_rows = num_dst;
-      each.num_edges = each.num_columns = t_dst.numel();
-      each.dim = each.heads = 1;
-      each.x = sums.weights;
-      each.out = memory.at<S>(at);
-      each.mode = Aggregate::kSum;
-      row_sums(on.launch(), each, kTunedRows);
-      sums.totals = each.out;
+      sum_weights(on.launch(), sums.block_indptr, num_dst, t_dst.numel(), sums.weights,
+                  memory.at<S>(at));
+      sums.totals = memory.at<S>(at);
     }
     sum(on, sums);
   });

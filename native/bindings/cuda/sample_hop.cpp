@@ -24,7 +24,7 @@ int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const 
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
                         const HopDraws& draws, int32_t base, bool with_positions,
-                        const char* dst_name) {
+                        const char* dst_name, RowTeam team, bool with_rows) {
   const Launch& launch = on.launch();
   if (n >= INT32_MAX) fail("a hop of ", n, " destinations does not fit int32 blocks");
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
@@ -55,28 +55,32 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
   HopEdges out{on.empty({n + 1}, ScalarType::Int),
                on.empty({edges}, kIdType<Id>),
                on.empty({with_positions && !walks ? edges : 0}, ScalarType::Long),
+               on.empty({with_rows ? edges : 0}, kIdType<Id>),
                on.empty({walks ? edges : 0}, ScalarType::Float),
                scratch,
                offsets + n + 1};
   const HopOut<Id> to{data<int32_t>(out.indptr), base, data<Id>(out.neighbors),
-                      with_positions && !walks ? data<int64_t>(out.positions) : nullptr};
+                      with_positions && !walks ? data<int64_t>(out.positions) : nullptr,
+                      with_rows ? data<Id>(out.rows) : nullptr};
   if (walks) {
     trace_mark(launch, Stage::kPrepare, hop);
     hop_walk_compact(launch, n, offsets, walked, to, data<float>(out.weights));
   } else {
     const Tensor slots =
-        on.empty({hop_pick_slots(draws.spec.pick, draws.fanout, edges)}, ScalarType::Int);
+        on.empty({hop_pick_slots(draws.spec.pick, team, draws.fanout, edges)}, ScalarType::Int);
     trace_mark(launch, Stage::kPrepare, hop);
-    hop_pick(launch, graph, dst, n, draws, offsets, data<uint32_t>(slots), to);
+    hop_pick(launch, graph, dst, n, draws, team, offsets, data<uint32_t>(slots), to);
   }
   trace_mark(launch, Stage::kPick, hop);
   return out;
 }
 
 template HopEdges sample_one_hop<int32_t>(const OnDevice&, const Csc<int32_t>&, Vertices, int64_t,
-                                          const HopDraws&, int32_t, bool, const char*);
+                                          const HopDraws&, int32_t, bool, const char*, RowTeam,
+                                          bool);
 template HopEdges sample_one_hop<int64_t>(const OnDevice&, const Csc<int64_t>&, Vertices, int64_t,
-                                          const HopDraws&, int32_t, bool, const char*);
+                                          const HopDraws&, int32_t, bool, const char*, RowTeam,
+                                          bool);
 
 namespace {
 

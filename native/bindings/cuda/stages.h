@@ -26,6 +26,7 @@ struct HopEdges {
   Tensor indptr;          // int32 [n + 1]
   Tensor neighbors;       // ids [edges]
   Tensor positions;       // int64 [edges], empty unless requested and for random walks
+  Tensor rows;            // ids [edges], each edge's destination, empty unless requested
   Tensor weights;         // float32 [edges] for random walks, else empty
   Scratch scratch;        // keeps `faults` alive
   const int64_t* faults;  // on the device: valid once the pick has run
@@ -37,18 +38,42 @@ struct HopEdges {
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
                         const HopDraws& draws, int32_t base, bool with_positions,
-                        const char* dst_name);
+                        const char* dst_name, RowTeam team = RowTeam::kByPick,
+                        bool with_rows = false);
 
 struct Renamed {
   Tensor src_nodes;  // ids [num_src]
   Tensor local;      // int32 [neighbors]
 };
 
-// The three-pass id map. Synchronises with the host once, to read the number of nodes; also reports
-// the faults of `hop`, if given.
+// The three-pass id map; with `probes`, each pass probes the table again. Synchronises with the
+// host once, to read the number of nodes; also reports the faults of `hop`, if given.
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
-                   const HopEdges* hop, int64_t num_nodes);
+                   const HopEdges* hop, int64_t num_nodes, bool probes = false);
+
+// A hop's edges by global ids, in any order.
+template <class Id>
+struct GlobalEdges {
+  const Id* rows;            // destinations
+  const Id* cols;            // sources
+  const int64_t* positions;  // or null
+  int64_t n;
+};
+
+struct CooBlock {
+  Tensor indptr;     // int32 [destinations + 1]
+  Tensor local;      // int32 [edges]
+  Tensor src_nodes;  // ids
+  Tensor positions;  // int64 [edges], empty without
+};
+
+// A block from edges in COO, as DGL's to_block: the three-pass id map that probes again, then the
+// local ids of both ends. `known` are the destinations. Synchronises with the host once; also
+// reports the faults of `hop`, if given. Marks the stages of hop `number`.
+template <class Id>
+CooBlock coo_block(const OnDevice& on, const Tensor& known, const GlobalEdges<Id>& edges,
+                   const HopEdges* hop, int64_t num_nodes, int number);
 
 // Relabelling of several hops' neighbours by Fused-Map's kernels.
 struct FusedNamed {

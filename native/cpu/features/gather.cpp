@@ -185,6 +185,32 @@ int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id
 }
 
 template <class Id>
+int64_t gather_rows_to(const char* table, int64_t rows, int64_t row_bytes, const Id* ids, int64_t n,
+                       const int32_t* places, int64_t out_rows, char* out) {
+  const InTable source{table, static_cast<uint64_t>(rows), row_bytes};
+  std::atomic<int64_t> bad{INT64_MAX};
+  const int64_t chunk = std::max<int64_t>(kChunkBytes / std::max<int64_t>(row_bytes, 1), 16);
+  parallel_chunks(n, chunk, [&](int64_t, int64_t begin, int64_t end) {
+    InTable mine = source;
+    const Rows<Id, InTable> from{&mine, row_bytes, ids, begin, end};
+    int64_t i = begin, wrong = -1;
+    const int64_t wrong_id = from.each([&](const char* row) {
+      const int64_t place = places[i++];
+      if (place < 0 || place >= out_rows) {
+        wrong = wrong < 0 ? i - 1 : wrong;
+      } else if (row_bytes > 0) {  // an empty table can be null
+        std::memcpy(out + place * row_bytes, row, static_cast<size_t>(row_bytes));
+      }
+    });
+    if (wrong < 0) wrong = wrong_id;
+    int64_t seen = bad.load(std::memory_order_relaxed);
+    while (wrong >= 0 && wrong < seen && !bad.compare_exchange_weak(seen, wrong)) {
+    }
+  });
+  return bad.load() == INT64_MAX ? -1 : bad.load();
+}
+
+template <class Id>
 int64_t gather_rows_over(const char* table, int64_t rows, int64_t row_bytes, const Kept& kept,
                          const Id* ids, int64_t n, char* out, int64_t* hits, Stores stores) {
   const InKept source{{table, static_cast<uint64_t>(rows), row_bytes}, kept};
@@ -197,6 +223,10 @@ int64_t gather_rows_over(const char* table, int64_t rows, int64_t row_bytes, con
 
 template int64_t gather_rows(const char*, int64_t, int64_t, const int32_t*, int64_t, char*, Stores);
 template int64_t gather_rows(const char*, int64_t, int64_t, const int64_t*, int64_t, char*, Stores);
+template int64_t gather_rows_to(const char*, int64_t, int64_t, const int32_t*, int64_t,
+                                const int32_t*, int64_t, char*);
+template int64_t gather_rows_to(const char*, int64_t, int64_t, const int64_t*, int64_t,
+                                const int32_t*, int64_t, char*);
 template int64_t gather_rows_over(const char*, int64_t, int64_t, const Kept&, const int32_t*,
                                   int64_t, char*, int64_t*, Stores);
 template int64_t gather_rows_over(const char*, int64_t, int64_t, const Kept&, const int64_t*,

@@ -24,6 +24,13 @@ int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id
   return gather_rows(table, rows, row_bytes, ids, n, out, best_stores(n, row_bytes));
 }
 
+// out row places[i] = table[ids[i]], for an `out` of out_rows rows. Each place is written once if
+// places are distinct. Returns the first position whose id or place is invalid, or -1; then rows of
+// other positions may be written.
+template <class Id>
+int64_t gather_rows_to(const char* table, int64_t rows, int64_t row_bytes, const Id* ids, int64_t n,
+                       const int32_t* places, int64_t out_rows, char* out);
+
 // `count` rows cached by earlier batches: row slots[id] belongs to an id whose generation is the
 // current one. slots and generations have one entry per row of the table.
 struct Kept {

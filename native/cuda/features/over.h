@@ -1,4 +1,4 @@
-// Cached rows of a batch, copied on the device. Keys list the misses for a later read.
+// Rows of a batch that are on the device, copied there. Keys list the misses for a later read.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,20 @@ struct Lookup {
   bool remember;  // record each id's place in this batch under the next generation
 };
 
-// out row i = cached row of ids[i] on a hit. Otherwise keys[i] = ids[i], i (page_order.h); kNowhere
-// on a hit. hits [1] is increased by the number of hits. remember: the ids must be distinct. A slot
-// outside the cached rows fails a device assert.
+// `count` rows on the device, and where to find them.
+struct KeptRows {
+  const void* rows;
+  int64_t count;
+  Lookup lookup;
+};
+
+// out row i = row of ids[i] in the first of the `levels` sources (1 or 2) that has it: the last
+// batch's rows and a cache, for example. If none has it, keys[i] = ids[i], i (page_order.h);
+// otherwise kNowhere. hits [levels] is increased by the number of rows of each source. Only the
+// first may remember, which requires distinct ids. A slot outside the cached rows fails a device
+// assert.
 template <class Id>
-void gather_kept(Launch launch, const void* kept, int64_t num_kept, const Lookup& lookup,
-                 const Id* ids, int64_t n, int64_t num_nodes, int64_t row_bytes, uint64_t* keys,
-                 int64_t* hits, void* out);
+void gather_kept(Launch launch, const KeptRows* kept, int levels, const Id* ids, int64_t n,
+                 int64_t num_nodes, int64_t row_bytes, uint64_t* keys, int64_t* hits, void* out);
 
 }  // namespace gnnbench::cuda

@@ -24,17 +24,24 @@ struct HopOut {
   int32_t base;
   Id* neighbors;       // [offsets[n]]
   int64_t* positions;  // [offsets[n]] or nullptr
+  Id* rows = nullptr;  // [offsets[n]] or nullptr: each edge's destination, by RowTeam::kBlock only
+};
+
+// The threads that draw a row.
+enum class RowTeam {
+  kByPick,  // as suits the pick: a thread, lanes or a warp; a block for a reservoir's long rows
+  kBlock,   // a block for every row, as in DGL; kReservoir only
 };
 
 // Items of `slots`, uint32 scratch, that hop_pick needs for `edges` edges: 0 if its slots fit
 // shared memory.
-int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges);
+int64_t hop_pick_slots(Pick pick, RowTeam team, uint32_t fanout, int64_t edges);
 
 // Pick pass over scanned offsets, for all picks except random_walk. Rows must be valid: call it
 // only after the faults were read as 0. Reports kBadNeighbor and kBadTables in offsets[n + 1].
 template <class Id>
 void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
-              int64_t* offsets, uint32_t* slots, HopOut<Id> out);
+              RowTeam team, int64_t* offsets, uint32_t* slots, HopOut<Id> out);
 
 // ---- random walks: counts are known only after the walks ----
 

@@ -23,6 +23,8 @@ struct HopJob {
 template <class Id>
 void hop_reservoir(Launch launch, const HopJob<Id>& job);
 template <class Id>
+void hop_reservoir_by_block(Launch launch, const HopJob<Id>& job);  // kReservoir, RowTeam::kBlock
+template <class Id>
 void hop_sequential(Launch launch, const HopJob<Id>& job);  // floyd, fisher_yates
 template <class Id>
 void hop_independent(Launch launch, const HopJob<Id>& job);  // with replacement, weighted

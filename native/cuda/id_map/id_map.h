@@ -1,4 +1,5 @@
-// The id map in three passes (insert, rank, map), in order of first occurrence.
+// The id map in three passes (insert, rank, map), in order of first occurrence. The passes after
+// the first find a key's slot where the first one stored it, or probe the table again, as DGL's do.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ template <class Id>
 struct IdMapScratch {
   Id* keys;           // [capacity], -1: empty
   int32_t* values;    // [capacity], smallest position of the key, later its local id
-  uint32_t* slot_of;  // [n], the table slot of each item
+  uint32_t* slot_of;  // [n], the table slot of each item; null: each pass probes the table again
   int32_t* ranks;     // [n + 2]
   int64_t capacity;   // id_map_capacity(n)
 };
@@ -48,5 +49,9 @@ void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch
 template <class Id>
 void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch, Id* src_nodes,
                    int32_t* local);
+
+// After id_map_finish, by probing: the local ids of `n` other ids, which must all be in the table.
+template <class Id>
+void id_map_find(Launch launch, IdMapScratch<Id> scratch, const Id* ids, int64_t n, int32_t* local);
 
 }  // namespace gnnbench::cuda

@@ -93,9 +93,9 @@ struct Worker : HubWorker<Id, Team, kOffers> {
 
   // Tickets of a warp.
   struct Tickets {
-    uint32_t first = 0;
-    uint32_t count = 0;
-    uint32_t take = 1;  // next batch of tickets: Algorithm 1 begins with one task
+    uint32_t first;
+    uint32_t count;
+    uint32_t take;  // next batch of tickets
   };
 
   // Takes tickets if none is left and waits for the tasks of the first `ready` tickets, one word
@@ -126,9 +126,10 @@ struct Worker : HubWorker<Id, Team, kOffers> {
     }
   }
 
-  // Takes tickets until all work is done, or with `once` one ticket.
-  __device__ void run(bool once) const {
-    Tickets tickets;
+  // Takes tickets, first `take` of them, until all work is done or, with `once`, these are
+  // finished.
+  __device__ void run(bool once, uint32_t take) const {
+    Tickets tickets{0, 0, take};
     for (;;) {
       uint64_t word = 0;
       uint32_t ready = 0;  // in a block 0 except in its first warp, as are the words
@@ -144,9 +145,10 @@ struct Worker : HubWorker<Id, Team, kOffers> {
         }
       }
       if (team.rank() == 0) atomicAdd(&job.control->state, static_cast<unsigned long long>(ready));
-      if (once) return;
       tickets.first += ready;
       tickets.count -= ready;
+      const bool ends = once && team.leads() && tickets.count == 0;
+      if (once && team.any(ends)) return;
     }
   }
 
@@ -177,26 +179,32 @@ struct Worker : HubWorker<Id, Team, kOffers> {
   }
 };
 
-constexpr int warps_of(TaskSchedule schedule) {
-  return schedule == TaskSchedule::kPersistent ? kWarps : 1;
+constexpr bool has_large_blocks(TaskSchedule schedule) {
+  return schedule == TaskSchedule::kPersistent || schedule == TaskSchedule::kNonPersistent;
 }
+
+constexpr int warps_of(TaskSchedule schedule) { return has_large_blocks(schedule) ? kWarps : 1; }
 
 // Minimum resident blocks per multiprocessor: 40 warps at 48 registers, or as many as fit.
 constexpr int blocks_of(TaskSchedule schedule) {
-  return schedule == TaskSchedule::kPersistent ? 40 / kWarps : 32;
+  return has_large_blocks(schedule) ? 40 / kWarps : 32;
 }
 
 // Shared memory of a block: Held of each worker, then slots of each worker.
 template <class Id, TaskSchedule kSchedule, TaskWorker kWorker, Pick kOffers>
 __global__ void __launch_bounds__(32 * warps_of(kSchedule), blocks_of(kSchedule))
     tasks_kernel(const __grid_constant__ TaskJob<Id> job, uint32_t stride) {
+  // Algorithm 1 begins with one task.
+  constexpr bool kOnce =
+      kSchedule == TaskSchedule::kFusion || kSchedule == TaskSchedule::kNonPersistent;
+  const uint32_t take = kSchedule == TaskSchedule::kNonPersistent ? job.fetch_size : 1;
   extern __shared__ __align__(16) unsigned char memory[];
   Held* const held = reinterpret_cast<Held*>(memory);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if constexpr (kWorker == TaskWorker::kBlock) {
     uint32_t* const slots = reinterpret_cast<uint32_t*>(held + 1);
     const Worker<Id, OneBlock, kOffers> worker{{{{job, lane}, OneBlock{}, *held, slots, stride}}};
-    worker.run(false);
+    worker.run(kOnce, take);
   } else {
     uint32_t* const slots = reinterpret_cast<uint32_t*>(held + blockDim.x / 32);
     const Worker<Id, OneWarp, kOffers> worker{
@@ -204,7 +212,7 @@ __global__ void __launch_bounds__(32 * warps_of(kSchedule), blocks_of(kSchedule)
     if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
       worker.run_as_printed();
     } else {
-      worker.run(kSchedule == TaskSchedule::kFusion);
+      worker.run(kOnce, take);
     }
   }
 }
@@ -222,7 +230,9 @@ void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
                                             static_cast<int>(bytes)));
   }
   int64_t blocks = job.queue_capacity;
-  if (kSchedule != TaskSchedule::kFusion) {
+  if constexpr (kSchedule == TaskSchedule::kNonPersistent) {
+    blocks = blocks_for(job.queue_capacity, workers * static_cast<int64_t>(job.fetch_size));
+  } else if constexpr (kSchedule != TaskSchedule::kFusion) {
     int device = 0, processors = 0, resident = 0;
     GNNBENCH_CUDA_CALL(launch, cudaGetDevice(&device));
     GNNBENCH_CUDA_CALL(launch,
@@ -256,11 +266,14 @@ void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule,
   stride |= 1;  // avoids bank conflicts between lanes
   using enum TaskSchedule;
   if (worker == TaskWorker::kBlock) {
-    return launch_tasks<Id, kPersistent, TaskWorker::kBlock>(launch, job, stride);
+    return schedule == kPersistent
+               ? launch_tasks<Id, kPersistent, TaskWorker::kBlock>(launch, job, stride)
+               : launch_tasks<Id, kNonPersistent, TaskWorker::kBlock>(launch, job, stride);
   }
   switch (schedule) {
     case kPersistent: return launch_tasks<Id, kPersistent>(launch, job, stride);
     case kFusion: return launch_tasks<Id, kFusion>(launch, job, stride);
+    case kNonPersistent: return launch_tasks<Id, kNonPersistent>(launch, job, stride);
     case kAsPrinted: return launch_tasks<Id, kAsPrinted>(launch, job, stride);
   }
 }

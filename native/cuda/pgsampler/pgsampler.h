@@ -23,15 +23,17 @@ namespace gnnbench::cuda {
 
 // How tasks are scheduled.
 enum class TaskSchedule {
-  kPersistent,  // resident warps take tickets until all work is done
-  kFusion,      // one single-warp block per possible task; each takes one ticket
-  kAsPrinted,   // Algorithm 1 as printed: invalid, tasks get lost
+  kPersistent,     // resident workers take tickets until all work is done
+  kFusion,         // one single-warp block per possible task; each takes one ticket
+  kNonPersistent,  // the blocks of kPersistent, but a worker ends after its first fetch_size
+                   // tickets
+  kAsPrinted,      // Algorithm 1 as printed: invalid, tasks get lost
 };
 
 // Which threads draw the rows of a worker's tasks.
 enum class TaskWorker {
   kWarp,
-  kBlock,  // as in the paper, for kPersistent; hubs are not split
+  kBlock,  // as in the paper, for kPersistent and kNonPersistent; hubs are not split
 };
 
 // Counters of a batch, initially zero. Counters that all workers change have separate cache lines.

@@ -1,6 +1,6 @@
-// GNNLab's id map: a table that persists across batches without being cleared. An entry of another
-// version counts as empty, so a batch starts by incrementing the version (the OrderedHashTable of
-// GNNLab's artifact does the same; EuroSys'22, section 5.1).
+// The id map of the gnnlab sampler: a table that persists across batches without being cleared. An
+// entry of another version counts as empty, so a batch starts by incrementing the version. GNNLab's
+// public code clears its table for every batch; its versions tell the hops of a batch apart.
 //
 //   int64 [capacity]   | entry 0 .. entry slots-1 | id 0, id 1 | .. | id slots-2, id slots-1 | ..
 //                        int64                      int32, two to a word            unused

@@ -6,6 +6,7 @@
 #include "cuda/aggregate/edges.h"
 #include "cuda/aggregate/groups.h"
 #include "cuda/aggregate/memory_aware.h"
+#include "cuda/aggregate/memory_aware_warp.h"
 #include "cuda/aggregate/spread_rows.h"
 #include "cuda/aggregate/transpose.h"
 #include "cuda/aggregate/tuned.h"
@@ -62,7 +63,9 @@ extern "C" {
 void seed(uint64_t value) { on_host::draws.seed(value); }
 
 // kernel 0: simple, `a` and `b` unused; 1: tuned with `a` rows per group; 2: Memory-Aware with `a`
-// targets and `b` dims; 3: spread rows.
+// targets and `b` dims; 3: spread rows; 4 and 5: Memory-Aware by warps, forward and backward, with
+// `a` columns and `b` = 8 * warps + rows; 6: scatter of Memory-Aware like 2, `out` in the dtype of
+// sums.
 void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* columns,
                  int64_t num_rows, int64_t num_edges, int64_t num_columns, int64_t dim,
                  const void* x, void* out, int mode, const void* weights, int64_t heads,
@@ -99,6 +102,22 @@ void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* co
       spread_row_sums(
           kLaunch, sums,
           kept > 0 ? RowPieces<T>{begun.data(), reached.data(), rows.data()} : RowPieces<T>{});
+    } else if (kernel == 4) {
+      memory_aware_warp(kLaunch, sums, {b / 8, a, b % 8});
+    } else if (kernel == 5) {
+      const auto kept = static_cast<size_t>(warp_pieces(num_edges));
+      const auto long_rows = static_cast<size_t>(warp_long_rows(num_edges));
+      std::vector<int32_t> counts(2), row(kept, 12345), begin(kept, 12345);
+      std::vector<int32_t> long_row(long_rows, 12345), first_piece(long_rows, 12345);
+      std::vector<Sum<T>> kept_sums(kept * dim, NAN);
+      memory_aware_warp_transposed(
+          kLaunch, sums, {b / 8, a, b % 8},
+          WarpPieces<T>{counts.data(), row.data(), begin.data(), long_row.data(),
+                        first_piece.data(), kept_sums.data(),
+                        static_cast<int32_t>(warp_piece_edges(num_edges))});
+    } else if (kernel == 6) {
+      std::fill_n(static_cast<Sum<T>*>(out), num_columns * dim, Sum<T>(0));
+      memory_aware_scatter(kLaunch, sums, static_cast<Sum<T>*>(out), a, b);
     } else {
       memory_aware(kLaunch, sums, a, b);
     }

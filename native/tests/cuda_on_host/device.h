@@ -227,6 +227,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   on_host::wait_for_lanes(mask);
   return found;
 }
+inline void __nanosleep(unsigned) {}
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 template <class T>
 T __ldg(const T* at) {
@@ -245,6 +246,30 @@ template <class T>
 T atomicAdd(T* at, std::type_identity_t<T> value) {
   const T was = *at;
   *at = was + value;
+  return was;
+}
+template <class T>
+T atomicMax(T* at, std::type_identity_t<T> value) {
+  const T was = *at;
+  *at = was > value ? was : value;
+  return was;
+}
+template <class T>
+T atomicMin(T* at, std::type_identity_t<T> value) {
+  const T was = *at;
+  *at = was < value ? was : value;
+  return was;
+}
+template <class T>
+T atomicOr(T* at, std::type_identity_t<T> value) {
+  const T was = *at;
+  *at = was | value;
+  return was;
+}
+template <class T>
+T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  const T was = *at;
+  if (was == expected) *at = value;
   return was;
 }
 template <class T>

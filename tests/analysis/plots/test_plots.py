@@ -76,6 +76,16 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     assert figure.get_supxlabel() == ""  # the place where the legend is
 
 
+def test_system_with_substitute_stages_is_marked(tmp_path):
+    systems = ("baseline", "zero-copy")
+    for device, marked in (("cpu", ["zero-copy†"]), ("cuda", [])):
+        rows = [cell(name, **TIMES, device=device) for name in systems]
+        figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
+        names = [t.get_text().partition("\n")[0] for t in figure.axes[0].get_yticklabels()]
+        assert [n for n in names if "†" in n] == marked
+        assert ("† designed for a GPU" in figure.get_suptitle()) == bool(marked)
+
+
 def test_long_interval_is_cut_off_with_an_arrow(tmp_path):
     rows = [cell("baseline", **TIMES), cell("dgl", **TIMES, verdict="unclear")]
     folder = write(tmp_path, rows, [])

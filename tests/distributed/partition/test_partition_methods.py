@@ -1,3 +1,7 @@
+import ctypes
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -39,7 +43,7 @@ def test_random_parts_are_even(parts):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_seed_decides(method):
-    if method == "metis":
+    if method.startswith("metis"):
         pytest.importorskip("pymetis")
     graph = communities([60, 60, 60])
     first, again, other = (partition(graph, 3, method, seed) for seed in (0, 0, 1))
@@ -65,16 +69,53 @@ def test_metis_finds_groups_whose_training_nodes_are_even():
     assert Quality.of(graph, partition(graph, 2, "metis")).cut == 0
 
 
+def test_metis_balanced_balances_edges_too():
+    """Two of four groups have a sixteenth of the edges of the others."""
+    pytest.importorskip("pymetis")
+    dense, sparse = (communities([100, 100], inside=i) for i in (32, 1))
+    rows = [*_rows(dense), *[[u + 200 for u in row] for row in _rows(sparse)]]
+    train = [*dense.train_idx.tolist(), *(sparse.train_idx + 200).tolist()]
+    graph = graph_of(rows, train)
+    quality = Quality.of(graph, partition(graph, 2, "metis-balanced"))
+    for counts in (quality.nodes, quality.edges, quality.training):
+        assert imbalance(counts) <= 1.05
+    assert quality.cut_share < 0.4
+    only_nodes = Quality.of(graph, partition(graph, 2, "metis"))
+    assert imbalance(only_nodes.edges) > 1.3
+
+
+def _rows(graph):
+    ends = graph.indptr.tolist()
+    return [graph.indices[a:b].tolist() for a, b in pairwise(ends)]
+
+
+def test_metis_balanced_takes_graphs_without_training_nodes():
+    pytest.importorskip("pymetis")
+    graph = communities([50, 50], every=(1000, 1000))
+    made = partition(replace(graph, train_idx=graph.train_idx[:0]), 2, "metis-balanced")
+    assert imbalance(Quality.of(graph, made).edges) <= 1.05
+
+
+def test_metis_without_a_c_interface(monkeypatch):
+    pytest.importorskip("pymetis")
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: object())
+    with pytest.raises(MissingError, match="METIS cannot balance edges: this pymetis has no C int"):
+        partition(graph_of(TWO_PAIRS), 2, "metis-balanced")
+
+
+@pytest.mark.parametrize("method", ["metis", "metis-balanced"])
 @pytest.mark.parametrize("rows", [[], [[]] * 5, [[0], [1]], [[1], [0]]])
-def test_metis_takes_graphs_with_hardly_a_node_or_edge(rows):
+def test_metis_takes_graphs_with_hardly_a_node_or_edge(rows, method):
     pytest.importorskip("pymetis")
     for parts in (1, 2, 4):
-        made = partition(graph_of(rows), parts, "metis")
+        made = partition(graph_of(rows), parts, method)
         assert made.parts == parts and made.num_nodes == len(rows)
 
 
 def test_without_pymetis(monkeypatch):
     monkeypatch.setattr(metis, "find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="pymetis is not installed; run 'pip install pymetis"):
+        partition(graph_of(TWO_PAIRS), 2, "metis-balanced")
     with pytest.raises(MissingError, match="pymetis is not installed; run 'pip install pymetis"):
         partition(graph_of(TWO_PAIRS), 2, "metis")
     assert partition(graph_of(TWO_PAIRS), 2, "contiguous").parts == 2

@@ -18,6 +18,7 @@ from gnnbench.kernels.reference.aggregate import aggregate
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.native import Native
 from gnnbench.models.stack import Stack
+from gnnbench.sampling.build import build_sampler
 from gnnbench.systems.runtime import evaluate
 from gnnbench.systems.runtime.evaluate import Evaluator
 
@@ -130,6 +131,21 @@ def test_layerwise_evaluation_equals_batches(name, model, small_graph, monkeypat
     correct = answers == small_graph.labels[system.evaluator._nodes]
     assert evaluation["val_accuracy"] == float(correct[:100].double().mean())
     assert evaluation["test_accuracy"] == float(correct[100:].double().mean())
+
+
+@pytest.mark.parametrize("name", ["baseline", "dgl", "pyg", "gnnadvisor"])
+def test_pieces_count_the_degrees_of_the_whole_layer(name, small_graph, monkeypatch):
+    """Compared with one batch of fanout -1 of all nodes that are evaluated."""
+    system = make(small_graph, name, model="gcn-symmetric", evaluate="all", learning_rate=0.02)
+    run(system, 0)
+    monkeypatch.setattr(evaluate, "EDGES", 60)
+    answers = system.evaluator._over_all(system.trainer)
+    sampler = build_sampler("hop-by-hop", small_graph, [-1] * 3)
+    batch = sampler.sample(system.evaluator._nodes, 0, 0)
+    rows = small_graph.features[batch.input_nodes.long()]
+    values = system.trainer.forward(batch, rows)
+    assert len(values.argmax(1).unique()) > 1
+    assert torch.equal(answers, values.argmax(1))
 
 
 @HOW

@@ -136,18 +136,19 @@ def test_sizes_that_could_compute_are_not_plain(sizes):
 
 
 @pytest.mark.parametrize(
-    "until,device,epoch_s,expected",
+    "until,device,epoch_s,elements,expected",
     [
-        ("compute", "cpu", 10.0, 2.0),
-        ("compute", "cpu", 0.1, 0.5),
-        ("sample", "cpu", math.inf, 1.0),
-        ("sample", "cuda", 0.012, 0.2),
-        ("memory_io", "cuda", 1.0, 2.0),
+        ("compute", "cpu", 10.0, 1e6, 2.0),
+        ("compute", "cpu", 0.1, 450_000, 0.5),
+        ("compute", "cpu", 0.01, 0, 0.5),
+        ("sample", "cpu", math.inf, 1e6, 1.0),
+        ("sample", "cuda", 0.012, 1e6, 0.2),
+        ("memory_io", "cuda", 1.0, 1e6, 2.0),
     ],
 )
-def test_copies_take_a_small_share_of_an_epoch(until, device, epoch_s, expected):
+def test_copies_take_a_small_share_of_an_epoch(until, device, epoch_s, elements, expected):
     cell = Cell("e", "baseline", "d", "gcn", until=until, device=device)
-    assert copied_batches(cell, epoch_s) == pytest.approx(expected)
+    assert copied_batches(cell, epoch_s, elements) == pytest.approx(expected)
 
 
 class OwnBlock(Block):

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 NOISE = r"by the harness's clock|after they had ended|a time is not steady"
 GAIN, NOISY_GAIN = 1.25, 2.5  # less is no gain; nor is it on a machine that others use
 SMALL, SLOW = ("fanouts=[10, 5]",), ("fanouts=[4, 3]", "batch_size=64")
+SMALLEST = ("fanouts=[4, 3]",)  # where no time decides
 LONG = ("fanouts=[20, 15]", "batch_size=1024")
+WITHIN_WORKER = ("lazy", "claims", "order", "patches", "precision")  # modules
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,17 @@ class Attack:
     @property
     def settings(self):
         """Options of its run; samplers in plain torch are slow."""
-        size = SLOW if self.reference == "plain" else LONG if self.long else SMALL
+        is_timed = not self.shares_run or "where that takes" in self.caught
+        size = SMALL if is_timed else SMALLEST
+        size = SLOW if self.reference == "plain" else LONG if self.long else size
         hidden = ("hidden=8",) if self.until == "compute" else ()
         return ("threads=1", f"until={self.until}", *size, *hidden, *self.options)
+
+    @property
+    def shares_run(self):
+        """Whether it runs with others: it changes its own worker only."""
+        within = self.where.partition(":")[0] in WITHIN_WORKER
+        return within and not (self.passes or self.after)
 
     @property
     def name(self):

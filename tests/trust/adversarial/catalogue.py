@@ -14,7 +14,7 @@ NO_COPIES = "0 batches were copied aside where at least [0-9]+ were chosen"
 PRIORITY = "the priority of a thread was changed"
 LAYERS = "after timing: forward values on the fixed block are off"
 SAMPLED = "after timing: forward values of a sampled batch are off"
-IN_PROCESS = "checks run in the process, and on the objects, that they check"
+REPLACED = "was replaced in the process that is measured"
 
 LAZY = [
     Attack("lazy:LAZY_ROWS", "memory_io", ROWS),
@@ -37,9 +37,7 @@ CLAIMS = [
         reference="plain",
     ),
     Attack(
-        "claims:SHUFFLED_WINDOW", reference="plain",
-        passes="which neighbours are picked together, or again in another epoch, is not tested"
-        " beyond neighbouring places",
+        "claims:SHUFFLED_WINDOW", "sample", "its picks are not 'without-repl", reference="plain",
     ),
     Attack("claims:POOL", "sample", "its picks are not 'without-repl", reference="plain"),
 ]  # fmt: skip
@@ -47,14 +45,11 @@ ORDER = [
     Attack("order:SAME_BATCHES", "sample", OTHER_EDGES),
     Attack("order:UNEVEN_BATCHES", "sample", OTHER_EDGES),
     Attack(
-        "order:UNEVEN_BATCHES_OWN", "memory_io", "met [0-9]+ nodes where the reference met",
+        "order:UNEVEN_BATCHES_OWN", "sample", "met [0-9]+ nodes where the reference met",
         reference="plain",
     ),
     Attack("order:FEW_SEEDS", "sample", "holds a training node twice in an epoch"),
-    Attack(
-        "order:SAMPLES_IN_ORDER",
-        passes="30 ms of an epoch may be in no phase, and the probe does not time the order",
-    ),
+    Attack("order:SAMPLES_IN_ORDER", "sample", "are in no phase", long=True),
     Attack("order:ERASES_FAULTS", "memory_io", NO_COPIES),
     Attack("order:CACHED_EPOCH", "sample", OTHER_EDGES),
     Attack(
@@ -63,75 +58,50 @@ ORDER = [
     ),
     Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes"),
     Attack(
-        "order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where that takes", long=True
+        "order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where|are in no phase",
+        long=True,
     ),
 ]  # fmt: skip
 OTHER_WORKER = [
     Attack("other_worker:STOPS", "sample", "was stopped by a signal"),
-    Attack(
-        "other_worker:TRACES", long=True, always=False,
-        passes="a stop by a tracer is reported to the tracer, not to the parent",
-    ),
-    Attack(
-        "other_worker:FREEZES", long=True, always=False,
-        passes="control groups of workers are not read before and after",
-    ),
+    Attack("other_worker:TRACES", "sample", "is traced|no gain", long=True),
+    Attack("other_worker:FREEZES", "sample", "control group|no gain", long=True),
     Attack("other_worker:RENICES", "sample", PRIORITY),
     Attack("other_worker:IDLES", "sample", PRIORITY),
     Attack(
-        "other_worker:HOGS", "sample", "threads were idle|after they had ended|of a core|no gain",
-        long=True,
+        "other_worker:HOGS", "sample",
+        "threads were idle|after they had ended|of a core|cores busy with|no gain", long=True,
     ),
     Attack("other_worker:DROPS_PAGES", "sample"),
 ]  # fmt: skip
-UNSEEN = "the thread check is off"
+MORE_CORES = "cores busy with 1 thread|no gain"
 THREADS = [
-    Attack(
-        "threads:TWO_THREADS",
-        "memory_io",
-        reference="one-thread",
-        always=False,
-        passes="two threads that wait for others' cores use less than 1.4",
-    ),
-    Attack(
-        "threads:HELPER_THREAD", "memory_io", reference="one-thread", always=False,
-        passes="a cell of one thread may use 1.4 cores",
-    ),
-    Attack(
-        "threads:OWN_SCHEDULE", "memory_io", reference="one-thread", always=False,
-        passes=f"{UNSEEN} for a schedule of any other name than serial",
-    ),
-    Attack(
-        "threads:WORKERS", "memory_io", "cores with 1 thread|no gain", reference="one-thread"
-    ),
+    Attack("threads:TWO_THREADS", "memory_io", MORE_CORES, reference="one-thread"),
+    Attack("threads:HELPER_THREAD", "memory_io", MORE_CORES, reference="one-thread"),
+    Attack("threads:OWN_SCHEDULE", "memory_io", MORE_CORES, reference="one-thread"),
+    Attack("threads:WORKERS", "memory_io", MORE_CORES, reference="one-thread"),
     Attack("threads:A_CHILD", "memory_io", reference="one-thread", always=False),
 ]  # fmt: skip
 PATCHES = [
     Attack("patches:STALE_ROWS", "memory_io", ROWS),
-    Attack("patches:WITHOUT_FEATURE_CHECK", "memory_io", passes=IN_PROCESS),
-    Attack("patches:HONEST_COPIES", "memory_io", passes=IN_PROCESS),
-    Attack("patches:ONLY_THE_KEY", "sample", "drew|hop"),
-    Attack("patches:ONLY_THE_KEY_ROWS", "memory_io", passes=IN_PROCESS),
+    Attack("patches:WITHOUT_FEATURE_CHECK", "memory_io", REPLACED),
+    Attack("patches:HONEST_COPIES", "memory_io", REPLACED),
     Attack(
-        "patches:KNOWS_THE_ROUND", "memory_io",
-        passes="the number of copies is sent before the epoch: the round that checks many is known",
+        "patches:HONEST_FOR_A_MOMENT", "memory_io", always=False,
+        passes="code is compared after commands: a replacement that is undone before is not seen",
     ),
-    Attack("patches:NO_VERIFIER", "sample", NO_COPIES),
-    Attack("patches:NO_RECORD", "sample", NO_COPIES),
+    Attack("patches:ONLY_THE_KEY", "sample", REPLACED),
+    Attack("patches:ONLY_THE_KEY_ROWS", "memory_io", REPLACED),
     Attack(
-        "patches:DRAWS_IN_AUDIT",
-        passes="half a second of work after the clock has stopped is no doubt",
+        "patches:KNOWS_THE_ROUND", "memory_io", ROWS + "|many checked batches",
+        options=("rounds=100",),  # about six copies that it cannot foresee
     ),
-    Attack("patches:NO_PROBE", passes=IN_PROCESS),
-    Attack(
-        "patches:WITHIN_TOLERANCE", always=False,
-        passes="clocks may differ by 4 ms an epoch, which is most of a short one",
-    ),
-    Attack(
-        "patches:REPORTS_EARLY",
-        passes="when an epoch's work has ended, and since when the process is quiet, is what the"
-        " process says",
-    ),
+    Attack("patches:NO_VERIFIER", "sample", REPLACED),
+    Attack("patches:NO_RECORD", "sample", REPLACED),
+    Attack("patches:DRAWS_IN_AUDIT", "sample", REPLACED),
+    Attack("patches:NO_PROBE", "sample", REPLACED),
+    Attack("patches:WITHIN_TOLERANCE", "sample", REPLACED),
+    Attack("patches:REPORTS_EARLY", "sample", REPLACED + "|does not support item assignment"),
 ]  # fmt: skip
 PRECISION = [
     Attack("precision:HALF_THE_EDGES", "compute", LAYERS),
@@ -140,20 +110,13 @@ PRECISION = [
     Attack("precision:BFLOAT16_IF_LARGE", "compute", SAMPLED, gains=False),
     Attack("precision:ALWAYS_BFLOAT16", "compute", "forward values on the fixed block are off"),
     Attack("precision:WITHOUT_GRADIENT", "compute", "after timing: gradients of the input rows"),
-    Attack(
-        "precision:LOWERS_PRECISION", "compute", gains=False,
-        always=False,
-        passes="a CPU without bfloat16 multiplies in float32, whatever the setting of torch",
-    ),
+    # A CPU without bfloat16 multiplies in float32, whatever the setting of torch.
+    Attack("precision:LOWERS_PRECISION", "compute", LAYERS + "|no gain"),
 ]  # fmt: skip
 OUTSIDE = [
     Attack("outside:FORESIGHT", "memory_io", long=True),
     Attack("outside:OwnLoop", "sample", "when every batch was checked|unverified"),
-    Attack(
-        "outside:VerifiedLoop",
-        passes="whether a system is a recipe, and of which stages, is what the plan's helper and"
-        " the worker say, in which plug-ins are imported",
-    ),
+    Attack("verified_loop:VerifiedLoop", "sample", REPLACED),
     Attack("outside:FORGED_JOURNAL"),
     Attack("outside:SLOW_BASELINE"),
     Attack("outside:VARIABLES"),
@@ -177,8 +140,8 @@ ON_GPU = [
     Attack("gpu_attacks:TF32", "compute", LAYERS, gains=False),
     Attack("gpu_attacks:AUTOCAST", "compute", LAYERS, gains=False),
     Attack("gpu_attacks:FLOAT16", "compute", LAYERS, gains=False),
-    Attack("gpu_attacks:NO_WAIT", passes=IN_PROCESS, always=False),
-    Attack("gpu_attacks:SHORT_EVENTS", passes=IN_PROCESS, always=False),
+    Attack("gpu_attacks:NO_WAIT", "sample", REPLACED),
+    Attack("gpu_attacks:SHORT_EVENTS", "sample", REPLACED),
     Attack(
         "gpu_attacks:OTHER_STREAM",
         "memory_io",

@@ -16,7 +16,6 @@ from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.pipelines.order import AsDrawn
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
-from gnnbench.systems.runtime import find
 from gnnbench.systems.runtime.runner import SystemRunner
 
 
@@ -80,24 +79,6 @@ class OwnLoop(SystemRunner):
 
     def probe(self, epochs):
         return {}, ""
-
-
-class VerifiedLoop(OwnLoop):
-    """The same; once it is imported, it is a recipe of gnnbench's own stages."""
-
-    name = "outside-verified-loop"
-
-    @classmethod
-    def install(cls):
-        right = find.Named.resolved
-
-        def resolved(named, given, device, until):
-            if named.definition is not cls:
-                return right(named, given, device, until)
-            return find.Resolved(CLAIMED.resolved(device, until).plain(until))
-
-        find.Named.resolved = resolved
-        find.Named.composed = property(lambda named: True)
 
 
 class ForgedJournal:
@@ -216,7 +197,6 @@ class SharesAgain(Shares):
     """The next system of the run."""
 
 
-VerifiedLoop.install()
 SHARES = recipe(sampler=sampler(Shares))
 SHARES_AGAIN = recipe(sampler=sampler(SharesAgain))
 FORESIGHT = recipe(features=Foresight())

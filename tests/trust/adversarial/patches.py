@@ -52,6 +52,27 @@ class HonestCopies(StaleRows):
         return type(self).right(cls, batch, rows, number)
 
 
+COPY_OF = vars(spot_checks.CheckedBatch)["copy_of"]
+
+
+class HonestForAMoment(HonestCopies):
+    """The same; each replacement lasts until the batch is copied, none until the epoch ends."""
+
+    found = None
+
+    def timed(self, batch):
+        self.found = self.found or on_the_stack(EpochRecorder)
+        spot_checks.CheckedBatch.copy_of = COPY_OF
+        if batch.number + 2 >= self.found._epoch_batches:  # the probe leaves out a short last one
+            return Store.timed(self, batch)
+        spot_checks.CheckedBatch.copy_of = classmethod(self.copy_of)
+        return StaleRows.timed(self, batch)
+
+    def copy_of(self, cls, batch, rows, number):
+        cls.copy_of = COPY_OF
+        return super().copy_of(cls, batch, rows, number)
+
+
 def wrong_edges(batch):
     """Each edge leads to another node."""
     first = batch.blocks[0]
@@ -269,6 +290,7 @@ def is_pipe_to_write(descriptor):
 STALE_ROWS = recipe(features=store(StaleRows))
 WITHOUT_FEATURE_CHECK = recipe(features=store(WithoutFeatureCheck))
 HONEST_COPIES = recipe(features=store(HonestCopies))
+HONEST_FOR_A_MOMENT = recipe(features=store(HonestForAMoment))
 ONLY_THE_KEY = recipe(sampler=sampler(OnlyTheKey))
 ONLY_THE_KEY_ROWS = recipe(features=store(OnlyTheKeyRows))
 KNOWS_THE_ROUND = recipe(features=store(KnowsTheRound))
