@@ -38,8 +38,8 @@ def is_replaced(path: Sequence[str] | None = None) -> bool:
 
     ``path``: folders to search; default: ``sys.path``.
     """
-    where = {} if path is None else {"path": list(path)}
+    where = list(sys.path if path is None else path)
     return any(
         COMMAND not in [point.value for point in one.entry_points]
-        for one in distributions(name=NAME, **where)
+        for one in distributions(name=NAME, path=where)
     )

@@ -96,7 +96,7 @@ def _relative(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
         return rows(label, {**point.than_rows, **wanted})
 
     own = point.model_copy(update={"than": {}, "than_rows": {}})
-    other = own.model_copy(update=dict(point.than))
+    other = own.model_copy(update={str(key): value for key, value in point.than.items()})
     labels = (own.of, own.versus, other.of, other.versus)
     free = {*point.than_rows, *(key for name in labels for key in parse_label(name)[1])}
     for a, b in product(groups(own, rows), groups(other, other_rows)):
