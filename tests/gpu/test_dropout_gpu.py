@@ -24,7 +24,7 @@ def test_values_and_gradients_equal_the_cpu(rows, dim, dtype, wide):
     nodes = nodes if wide else nodes.int()
     results = []
     for device in ("cpu", "cuda"):
-        leaf = x.to(device).requires_grad_()
+        leaf = x.to(device, copy=True).requires_grad_()
         out = dropout(leaf, Masks(nodes.to(device), 0.5, (1 << 62) + 3, 9), 2)
         out.backward(grad.to(device))
         results.append((out.detach().cpu(), leaf.grad.cpu()))
