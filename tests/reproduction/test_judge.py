@@ -4,9 +4,8 @@ import math
 from itertools import permutations
 
 import pytest
-from written_runs import cached, cell, claim, epochs, metric, timed, verdict_of, write_run
+from written_runs import cached, claim, epochs, metric, timed, verdict_of, write_run
 
-from gnnbench.reproduction.claim import papers
 from gnnbench.reproduction.combine import simultaneous
 from gnnbench.reproduction.findings import pooled
 from gnnbench.statistics.estimates import Estimate
@@ -241,32 +240,6 @@ def test_phase_time_ratio_is_a_metric(tmp_path):
     folder = write_run(tmp_path / "run", cells, metrics=metric_rows)
     assert verdict_of(timed(measure="sample_time"), folder).verdict == "holds"
     assert verdict_of(timed(measure="memory_io_time"), folder).verdict == "not measured"
-
-
-def test_refuted_ratio_states_rates_of_link(two, tmp_path):
-    slow = timed(id="zero-copy/fig0.a1", cause="rates")
-    link = papers()["zero-copy"].rates.link
-    judged = verdict_of(slow, two(0.8, 0.7, 0.9))
-    assert judged.verdict == "refuted"
-    assert "This link was not measured" in judged.reason
-    copies = write_run(
-        tmp_path / "copies", [cell("g", "baseline", device="cuda")],
-        metrics=[metric("g", "features", "copy_rate", 2 * link, where="zero_copy")],
-    )  # fmt: skip
-    judged = verdict_of(slow, tmp_path / "run", copies)
-    assert judged.reason.endswith(
-        "This link copies at 51.6 GB/s, 2.0 times as fast as the paper's (RTX 3090: 25.8 GB/s)"
-    )
-
-
-def test_refuted_ratio_states_rate_of_memory_from_roofline(two, tmp_path):
-    ceiling = {
-        "kind": "ceiling", "device": "cuda", "name": "read", "level": "memory", "value": 938e9 * 4,
-        "unit": "B/s", "n": 5,
-    }  # fmt: skip
-    folder = write_run(tmp_path / "roof", [cell("g", "baseline")], roofline=[ceiling])
-    judged = verdict_of(timed(id="fastgl/fig0.a1", cause="rates"), two(0.8, 0.7, 0.9), folder)
-    assert "this memory copies at 3750 GB/s, 4.0 times as fast as the paper's" in judged.reason
 
 
 def test_upto_uses_the_best_point_and_range_the_worst(tmp_path):

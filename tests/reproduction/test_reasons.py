@@ -86,6 +86,32 @@ def test_absolute_size_that_differs_has_the_rates_of_this_machine(one, tmp_path)
     assert verdict_of(agreeing, one(HALF, name="x"), copies).reason == ""
 
 
+def test_refuted_ratio_states_rates_of_link(two, tmp_path):
+    slow = timed(id="zero-copy/fig0.a1", cause="rates")
+    link = papers()["zero-copy"].rates.link
+    judged = verdict_of(slow, two(0.8, 0.7, 0.9))
+    assert judged.verdict == "refuted"
+    assert "This link was not measured" in judged.reason
+    copies = write_run(
+        tmp_path / "copies", [cell("g", "baseline", device="cuda")],
+        metrics=[metric("g", "features", "copy_rate", 2 * link, where="zero_copy")],
+    )  # fmt: skip
+    judged = verdict_of(slow, tmp_path / "run", copies)
+    assert judged.reason.endswith(
+        "This link copies at 51.6 GB/s, 2.0 times as fast as the paper's (RTX 3090: 25.8 GB/s)"
+    )
+
+
+def test_refuted_ratio_states_rate_of_memory_from_roofline(two, tmp_path):
+    ceiling = {
+        "kind": "ceiling", "device": "cuda", "name": "read", "level": "memory", "value": 938e9 * 4,
+        "unit": "B/s", "n": 5,
+    }  # fmt: skip
+    folder = write_run(tmp_path / "roof", [cell("g", "baseline")], roofline=[ceiling])
+    judged = verdict_of(timed(id="fastgl/fig0.a1", cause="rates"), two(0.8, 0.7, 0.9), folder)
+    assert "this memory copies at 3750 GB/s, 4.0 times as fast as the paper's" in judged.reason
+
+
 def test_order_on_a_twin_holds_in_shape_and_says_so(two):
     judged = verdict_of(timed(of_graph=True), two(1.4, 1.3, 1.5))
     assert judged.verdict == "holds in shape"
