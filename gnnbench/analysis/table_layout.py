@@ -19,6 +19,7 @@ LEFT = {
     "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
     "pick", "frontier", "name", "mode", "level", "bound", "remark", "claim", "paper", "measured",
     "statement", "meaning", "judged by", "scaling", "run", "revision", "versions", "change",
+    "source",
 }  # fmt: skip
 # These columns and those before them identify a line. Each table that is split off repeats them.
 KEYS = ("system", "cell", "kernel", "layer", "width", "name", "claim")
@@ -168,9 +169,9 @@ def nonempty(
 
 
 def _printable(value: str) -> str:
-    """A printable field. Line ends stay, and code stays code."""
+    """A printable field. Line ends stay, code stays code, and marked text stays marked."""
     shown = safe.printable_lines(value, "\n")
-    return safe.Code(shown) if isinstance(value, safe.Code) else shown
+    return type(value)(shown) if isinstance(value, safe.Code | safe.Marked) else shown
 
 
 def in_units(lines: Sequence[Line], together: Iterable[Sequence[str]] = ()) -> list[dict[str, str]]:

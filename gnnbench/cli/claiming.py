@@ -49,8 +49,8 @@ def verdicts(
     """Judge the papers' claims by the results of runs.
 
     Prints for each claim the verdict, the paper's number, and the measured number with its
-    interval. Verdicts: holds, holds in shape, holds only improved, unclear, refuted, not checkable
-    here, ill-posed, not measured. Exit code 5 if a claim is refuted, else 0.
+    interval. Verdicts: holds, holds on a twin, holds in shape, holds only improved, unclear,
+    refuted, not checkable here, ill-posed, not measured. Exit code 5 if a claim is refuted, else 0.
     """
     from gnnbench.reproduction import text
     from gnnbench.reproduction.claim import PAPERS, choose

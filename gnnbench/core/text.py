@@ -24,6 +24,7 @@ _MARKDOWN = re.compile(
     r"|\](?=[(\[:])"  # a link; intervals such as [0.9, 1.1] stay as they are
     r"|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"  # emphasis; names_of_things stay as they are
 )
+_STRIKE = re.compile(r"(?<!\\)~")
 _MARKDOWN_BLOCK = re.compile(r"([-+#=]|\d{1,9}(?=[.)]))")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -35,6 +36,10 @@ _LATEX = {
 
 class Code(str):
     """A text that Markdown shows as code, such as a name or a command."""
+
+
+class Marked(str):
+    """A sentence in which spans between backticks are code."""
 
 
 def printable(text: str) -> str:
@@ -68,8 +73,35 @@ def markdown(text: str) -> str:
     """For a part of a line or a cell of a table; ``Code`` becomes a span of code."""
     if isinstance(text, Code):
         return code(text).replace("|", "\\|")
+    if isinstance(text, Marked):
+        return "".join(
+            markdown(Code(part)) if is_code else _STRIKE.sub(r"\\~", markdown(part))
+            for part, is_code in spans(text)
+        )
     shown = html.escape(printable(text.replace("\n", " ")), quote=False)
     return _MARKDOWN.sub(lambda match: f"\\{match[0]}", shown)
+
+
+def spans(text: str) -> list[tuple[str, bool]]:
+    """The non-empty parts of a text between backticks, each with whether it is code.
+
+    An unpaired backtick is part of the text.
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    return [(part, bool(nth % 2)) for nth, part in enumerate(parts) if part]
+
+
+def unmarked(text: str) -> str:
+    """The text without the backticks around code."""
+    return "".join(part for part, _ in spans(text))
+
+
+def html_spans(text: str) -> str:
+    """HTML of a text in which spans between backticks are code."""
+    escaped = ((html.escape(printable(part)), is_code) for part, is_code in spans(text))
+    return "".join(f"<code>{part}</code>" if is_code else part for part, is_code in escaped)
 
 
 def markdown_line(text: str) -> str:

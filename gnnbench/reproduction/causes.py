@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnnbench.analysis import metrics as m
+from gnnbench.core.units import significant
 from gnnbench.reproduction.claim import papers
 from gnnbench.reproduction.evidence import RunEvidence
 
@@ -33,7 +34,10 @@ def rates_here(paper: str, judged: RunEvidence | None, runs: Sequence[RunEvidenc
         if ours is None:
             sentences.append(f"this {name} was not measured (run 'gnnbench run {run}')")
         else:
-            sentences.append(f"this {name} is {ours / theirs:.1f} times as fast as the paper's")
+            sentences.append(
+                f"this {name} copies at {significant(ours / 1e9)} GB/s,"
+                f" {ours / theirs:.1f} times as fast as the paper's"
+            )
     return f"{' and '.join(sentences)} ({rates.machine})" if sentences else ""
 
 

@@ -150,8 +150,11 @@ class Claim(ClaimPoint):
 
     ``id``       ``PAPER/TABLE-OR-FIGURE.aN``
     ``source``   section, table or figure of the paper
-    ``says``     the statement, one sentence
-    ``unit``     of the numbers: ``x`` a ratio, ``%`` a share printed as percent, ``B`` bytes
+    ``says``     the statement, one sentence. Names between backticks are code, here and in
+                 ``note``, ``because`` and ``lacks``
+    ``unit``     of the numbers: ``x`` a ratio, ``%`` a share printed as percent (a difference of
+                 shares is printed in points), ``points`` a difference of shares, ``B`` bytes in GB,
+                 ``iB`` bytes in MiB or GiB, ``NO|YES`` words for 0 and 1; any other word as it is
     ``kind``     ``value``, ``range``, ``order``, ``bound``: every point must lie within the bounds;
                  ``upto``: the best point; ``mean``: the mean of the points
     ``port``     what carries over to other hardware: P the number, S its order, H nothing
@@ -223,6 +226,11 @@ class Claim(ClaimPoint):
         return self.id.rpartition(".")[0] or self.id
 
     @property
+    def has_words(self) -> bool:
+        """Whether the numbers 0 and 1 are printed as words."""
+        return "|" in self.unit
+
+    @property
     def shape_bounds(self) -> Bounds | None:
         """The range in which the order is right although the size is not.
 
@@ -282,13 +290,15 @@ class HardwareRates(_Strict):
 class Paper(_Strict):
     """The file of a paper.
 
-    ``name`` is the system's. ``headlines`` are the ids, without the paper, of the claims of its
-    abstract. ``assertions`` are the ids of all its assertions, and ``exempt`` has the reason for
-    each that has no claim. ``entries`` says what each table or figure shows.
+    ``name`` is the system's. ``remarks`` hold for many claims and are printed once. ``headlines``
+    are the ids, without the paper, of the claims of its abstract. ``assertions`` are the ids of
+    all its assertions, and ``exempt`` has the reason for each that has no claim. ``entries`` says
+    what each table or figure shows.
     """
 
     name: str = ""
     title: str
+    remarks: list[str] = []
     headlines: list[str] = []
     entries: dict[str, str] = {}
     assertions: list[str] = []

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from gnnbench.analysis.compare import package_versions
+from gnnbench.core.units import plural
 from gnnbench.reproduction.claim import Claim
-from gnnbench.reproduction.evidence import graph_of
 from gnnbench.reproduction.findings import Finding
-from gnnbench.reproduction.interval import judge_interval
+from gnnbench.reproduction.interval import OUTSIDE, judge_interval
 from gnnbench.reproduction.measures import TIME_DEPENDENT
+from gnnbench.reproduction.number_text import estimate, number, unit_of
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
 from gnnbench.statistics.estimates import Estimate, t_quantile
 
-TWIN = "~twin"
 # From the best verdict to the worst. The worst number decides, except for "up to": there the best
 # decides, and an unclear number may reach what the others do not.
 _WORST_DECIDES = (HOLDS, SHAPE, UNCLEAR, REFUTED)
@@ -26,13 +27,42 @@ def combined_verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[str, st
     if claim.kind == "mean":
         return _of_mean(claim, findings)
     if claim.kind == "upto":
-        decisive = min(findings, key=lambda f: _BEST_DECIDES.index(f.verdict))
+        decisive = min(findings, key=_distance_from_best)
     else:
         decisive = max(findings, key=lambda f: _WORST_DECIDES.index(f.verdict))
-    reason = f"{decisive.label}: {decisive.reason}" if decisive.reason else ""
     if decisive.verdict == decided_by_one(claim) and not _any_stands_alone(claim, findings):
-        return UNCLEAR, f"{decisive.label}: decided by one of {len(findings)} numbers, maybe chance"
-    return decisive.verdict, reason
+        return UNCLEAR, f"{_named(claim, decisive, findings)}: {_maybe_chance(claim, findings)}"
+    if claim.has_words and decisive.reason == OUTSIDE:  # the two words say it
+        return decisive.verdict, ""
+    named = f"{_named(claim, decisive, findings)}: {decisive.reason}" if decisive.reason else ""
+    return decisive.verdict, named
+
+
+def _distance_from_best(finding: Finding) -> tuple[int, float]:
+    """Orders numbers from the best verdict to the worst; of equal verdicts the largest is first."""
+    value = finding.estimate.value
+    return _BEST_DECIDES.index(finding.verdict), math.inf if math.isnan(value) else -value
+
+
+def _named(claim: Claim, finding: Finding, findings: Sequence[Finding]) -> str:
+    """The label of a number; of several with its value, and with its dataset if these differ."""
+    if len(findings) == 1:
+        return finding.label
+    datasets = {str(row["dataset"]) for f in findings for row in f.rows}
+    own = list(dict.fromkeys(str(row["dataset"]) for row in finding.rows))
+    where = f", {own[0]}" if len(datasets) > 1 == len(own) and own[0] not in finding.label else ""
+    unit = unit_of(claim, claim.claim_points()[finding.point_index])
+    return f"{finding.label}{where} ({estimate(finding, unit)})"
+
+
+def _maybe_chance(claim: Claim, findings: Sequence[Finding]) -> str:
+    """How many numbers decide alone, of how many."""
+    by_one = decided_by_one(claim)
+    count = sum(f.verdict == by_one for f in findings)
+    one_verb, verb = ("reaches", "reach") if by_one == HOLDS else ("contradicts", "contradict")
+    if count == 1:
+        return f"only one of {len(findings)} numbers {one_verb} it, which may be chance"
+    return f"only {count} of {len(findings)} numbers {verb} it, which may be chance"
 
 
 def decided_by_one(claim: Claim) -> str:
@@ -108,29 +138,15 @@ def _pools(findings: Iterable[Finding]) -> list[list[Finding]]:
 def _of_pool(claim: Claim, findings: Sequence[Finding]) -> tuple[str, str]:
     """The mean of the numbers; its bounds are the means of the bounds (errors fully correlated)."""
     if unclear := next((f for f in findings if f.verdict == UNCLEAR), None):
-        return UNCLEAR, f"{unclear.label}: {unclear.reason}"
+        return UNCLEAR, f"{_named(claim, unclear, findings)}: {unclear.reason}"
     n = len(findings)
     value, low, high = (
         sum(getattr(f.estimate, end) for f in findings) / n for end in ("value", "low", "high")
     )
     expected = claim.expected(claim.kind)
-    return judge_interval(
+    verdict, reason = judge_interval(
         Estimate(value, low, high, n), expected, claim.shape_bounds,
         is_time=claim.measure in TIME_MEASURES,
     )  # fmt: skip
-
-
-def weaken_for_twins(
-    claim: Claim, findings: Sequence[Finding], verdict: str, reason: str
-) -> tuple[str, str]:
-    """A number of a graph, measured on a synthetic twin, neither confirms nor refutes the claim."""
-    datasets = [str(r["dataset"]) for f in findings for r in f.rows]
-    twins = [name for name in datasets if TWIN in name]
-    if not claim.of_graph or not twins or verdict not in (HOLDS, REFUTED):
-        return verdict, reason
-    graphs = dict.fromkeys(map(graph_of, twins))
-    if verdict == REFUTED:
-        return UNCLEAR, f"{reason}, but on a twin of {', '.join(graphs)}, not on the graph itself"
-    fitted = [g for g in graphs if g in claim.fitted]
-    note = f"; the twin of {', '.join(fitted)} was fitted to this number" if fitted else ""
-    return SHAPE, f"on a twin of {', '.join(graphs)}{note}"
+    mean = number(value, unit_of(claim, claim.claim_points()[0]))
+    return verdict, ": ".join(filter(None, [f"mean of {plural(n, 'number')}, {mean}", reason]))

@@ -142,6 +142,12 @@ def match_degree(evidence: RunEvidence, row: CellRow) -> Estimate:
     return Estimate(mean, least, most, 1)
 
 
+def match_degree_most(evidence: RunEvidence, row: CellRow) -> Estimate:
+    """Largest match degree of an epoch's pairs; exact."""
+    most = evidence.metrics.value(row["id"], "order", MATCH_MOST)
+    return NOTHING if most is None else exact(most)
+
+
 def match_spread(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Largest less smallest match degree of an epoch's pairs (FastGL, Table 4); exact."""
     ends = [evidence.metrics.value(row["id"], "order", end) for end in (MATCH_MOST, MATCH_LEAST)]
@@ -174,6 +180,12 @@ def requests_combined(formula: Callable[[float, float, float], float]) -> Measur
         return exact(formula(*(float(count) for count in counts if count is not None)))
 
     return measure
+
+
+def trains(evidence: RunEvidence, row: CellRow) -> Estimate:
+    """1 where a cell trained at least one measured epoch; exact."""
+    trained = row["until"] == "compute" and bool(evidence.epochs.get(row["id"]))
+    return exact(1.0) if trained else NOTHING
 
 
 def same_edges(evidence: RunEvidence, row: CellRow) -> Estimate:

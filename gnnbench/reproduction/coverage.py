@@ -15,7 +15,8 @@ from gnnbench.reproduction.claim_rows import (
     planned_rows,
 )
 from gnnbench.reproduction.evidence import MEASURED, RunEvidence
-from gnnbench.reproduction.findings import Finding, group_label, point_estimate
+from gnnbench.reproduction.findings import Finding, point_estimate
+from gnnbench.reproduction.group_labels import group_label
 from gnnbench.reproduction.groups import CellGroup, distinct, equal, groups
 from gnnbench.reproduction.measures import PHASE_MEASURES
 from gnnbench.reproduction.multi_machine import COMMAND, MULTI_MACHINE_MEASURES
@@ -24,7 +25,7 @@ from gnnbench.reproduction.planned import PLANNED, is_interrupted, were_paired
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 
 # Kinds of claims about every cell of a grid, so that a missing cell matters.
-GRID_KINDS = ("order", "range", "mean", "upto")
+GRID_KINDS = ("order", "range", "mean", "upto", "bound")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def coverage(
         for evidence in runs:
             for group, reason in _unmeasured(claim, point, evidence):
                 if not any(equal(group, g, free) for g in [*known, *(g for g, _ in missing)]):
-                    label = group_label(point, group.rows(), evidence)
+                    label = group_label(point, group, evidence)
                     missing.append((group, f"{label}: {reason}"))
     reasons = [reason for _, reason in missing]
     if claim.kind in GRID_KINDS:
@@ -91,11 +92,12 @@ def _why_nothing(claim: Claim, point: ClaimPoint, runs: Sequence[RunEvidence]) -
             failed = [r for r in rows if r["status"] not in (*MEASURED, PLANNED)]
             if failed and len(failed) == len(rows):
                 return f"'{label}' ended as {failed[0]['status']}: {failed[0]['reason']}"
+    needs_gpu = "cuda" in (claim.device, point.as_printed.get("device"))
     run = next((r for r in claim.runs if not r.endswith(" smoke")), claim.runs[0])
     command = f"gnnbench run {run.replace(' ', ' --profile ')}"
     if claim.gpus > 1:
         return f"needs {claim.gpus} GPUs; run '{command}' on them"
-    return f"run '{command}'" + (" on a GPU" if claim.device == "cuda" else "")
+    return f"run '{command}'" + (" on a GPU" if needs_gpu else "")
 
 
 def overlap_note(claim: Claim, runs: Sequence[RunEvidence]) -> str:

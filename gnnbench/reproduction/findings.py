@@ -13,6 +13,7 @@ from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint
 from gnnbench.reproduction.claim_rows import difference_from_paper, doubt_of, measured_rows
 from gnnbench.reproduction.evidence import RunEvidence
 from gnnbench.reproduction.formulas import FORMULAS
+from gnnbench.reproduction.group_labels import JOINTS, group_label, marked_name
 from gnnbench.reproduction.groups import CellGroup, equal, groups
 from gnnbench.reproduction.interval import judge_interval
 from gnnbench.reproduction.interval_arithmetic import combined, mean_over_cells
@@ -29,9 +30,10 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)  # only the mean of several points is 
 class Finding:
     """A number for one point of a claim, and the verdict that it would give alone.
 
-    ``label`` names the cells, ``expected`` is the claimed range, ``point_index`` counts the
-    claim's points. A number computed by a formula has no ``evidence``. ``is_time``: it is a ratio
-    of times, so that the suite's own rule says what is faster. ``doubt``: why it is unreliable.
+    ``label`` has the cells, with names between backticks, ``expected`` is the claimed range, and
+    ``point_index`` counts the claim's points. A number computed by a formula has no ``evidence``.
+    ``is_time``: it is a ratio of times, so that the suite's own rule says what is faster.
+    ``doubt``: why it is unreliable.
     """
 
     label: str
@@ -60,7 +62,7 @@ class PointEstimate:
 def computed_findings(claim: Claim, point: ClaimPoint) -> list[Finding]:
     """The number of a formula."""
     value = FORMULAS[point.measure](*point.arguments)
-    label = f"{point.measure}({', '.join(map(str, point.arguments))})"
+    label = f"`{point.measure}({', '.join(map(str, point.arguments))})`"
     number = PointEstimate(Estimate(value, value, value, 1), "", ())
     return [_finding(claim, point, label, number, None)]
 
@@ -77,7 +79,7 @@ def measured_findings(
     repeats: list[list[Finding]] = []  # the same number of several runs, oldest first
     for evidence in runs:
         own = [
-            _finding(claim, point, group_label(point, number.rows, evidence), number, evidence)
+            _finding(claim, point, _label(point, number, evidence), number, evidence)
             for number in _estimates(claim, point, evidence)
             if number.estimate.n or (number.doubt and point.measure in TIME_MEASURES)
         ]
@@ -155,11 +157,11 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half), n)
 
 
-def group_label(point: ClaimPoint, rows: Sequence[CellRow], evidence: RunEvidence) -> str:
-    """The labels of the cells of a number: ``A over B``, ``A less B`` or a list."""
-    several_machines = point.measure in MULTI_MACHINE_MEASURES
-    names = [r.id if several_machines else evidence.labels.of(r) for r in rows]
-    return {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
+def _label(point: ClaimPoint, number: PointEstimate, evidence: RunEvidence) -> str:
+    if number.group is not None:
+        return group_label(point, number.group, evidence)
+    names = [marked_name(row.id) for row in number.rows]  # systems of several machines
+    return JOINTS.get(point.by, ", ").join(names)
 
 
 def _estimates(claim: Claim, point: ClaimPoint, evidence: RunEvidence) -> Iterator[PointEstimate]:

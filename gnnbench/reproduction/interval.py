@@ -9,7 +9,7 @@ from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
 from gnnbench.statistics.estimates import Estimate
 from gnnbench.statistics.stopping_rule import Rule
 
-OUTSIDE = "outside the claimed range"
+OUTSIDE = "the number is outside the claimed range"
 OTHER_SIZE = "the order agrees, the size does not"
 ON_A_BOUND = "the interval contains a bound of the claimed range"
 

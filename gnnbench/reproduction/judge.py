@@ -8,20 +8,20 @@ from dataclasses import replace
 from gnnbench.reproduction.causes import rates_here
 from gnnbench.reproduction.claim import Claim
 from gnnbench.reproduction.claim_verdict import ClaimVerdict
-from gnnbench.reproduction.combine import combined_verdict, decided_by_one, weaken_for_twins
+from gnnbench.reproduction.combine import combined_verdict, decided_by_one
 from gnnbench.reproduction.coverage import Coverage, coverage, overlap_note
 from gnnbench.reproduction.evidence import RunEvidence
 from gnnbench.reproduction.findings import Finding, computed_findings, measured_findings
 from gnnbench.reproduction.formulas import FORMULAS
 from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
-from gnnbench.reproduction.text import measured
+from gnnbench.reproduction.number_text import measured
+from gnnbench.reproduction.twins import limited_to_twins, twin_doubt
 from gnnbench.reproduction.verdict import (
-    HOLDS,
     IMPROVED,
     NOT_CHECKABLE,
     NOT_MEASURED,
     REFUTED,
-    SHAPE,
+    SUPPORTED,
     UNCLEAR,
 )
 
@@ -47,7 +47,7 @@ def _judge(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
 def _judge_both(published: ClaimVerdict, improved: ClaimVerdict) -> ClaimVerdict:
     """The verdict on a claim whose published variant is refuted, by its improved variant."""
     number = measured(published)
-    if improved.verdict in (HOLDS, SHAPE, REFUTED):
+    if improved.verdict in (*SUPPORTED, REFUTED):
         verdict = REFUTED if improved.verdict == REFUTED else IMPROVED
         both = f"published variant {number}, improved variant {measured(improved)}"
         reason = _join(both, published.reason)
@@ -72,17 +72,29 @@ def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
         return ClaimVerdict(claim, verdict, reason, findings)
     verdict, reason = combined_verdict(claim, findings)
     verdict, reason = _apply_coverage(claim, covered, verdict, reason)
-    verdict, reason = weaken_for_twins(claim, findings, verdict, reason)
-    if verdict == REFUTED and claim.is_absolute_size:
-        verdict, reason = UNCLEAR, f"{reason}, but absolute sizes depend on the paper's hardware"
-    if verdict == REFUTED and claim.faster_rival:
-        verdict, reason = UNCLEAR, f"{reason}, but the rival here is faster than the paper's"
-    several = MULTI_MACHINE_MEASURES.get(claim.measure)
-    if verdict == REFUTED and several is not None and several.is_time:
-        verdict, reason = UNCLEAR, f"{reason}, but emulated machines share their cores"
-    if verdict == REFUTED and claim.cause:
-        reason = _join(reason, rates_here(claim.paper, findings[0].evidence, runs))
+    verdict, reason = limited_to_twins(claim, findings, verdict, reason)
+    if verdict == REFUTED:
+        if doubt := _doubt_of_refutation(claim, findings):
+            verdict = UNCLEAR
+            reason = _sentences(reason, f"{doubt}, so it does not refute the claim")
+        if claim.cause:
+            rates = rates_here(claim.paper, findings[0].evidence, runs)
+            reason = _sentences(reason, rates)
     return ClaimVerdict(claim, verdict, _join(reason, overlap_note(claim, runs)), findings)
+
+
+def _doubt_of_refutation(claim: Claim, findings: Sequence[Finding]) -> str:
+    """Why numbers outside the claimed range do not refute the claim, or ""."""
+    if doubt := twin_doubt(claim, findings):
+        return doubt
+    if claim.is_absolute_size:
+        return "it depends on the hardware, which is not the paper's"
+    if claim.faster_rival:
+        return "the rival here is faster than the paper's"
+    several = MULTI_MACHINE_MEASURES.get(claim.measure)
+    if several is not None and several.is_time:
+        return "emulated machines share their cores"
+    return ""
 
 
 def _evaluate(claim: Claim, runs: Sequence[RunEvidence]) -> tuple[list[Finding], Coverage]:
@@ -103,16 +115,26 @@ def _evaluate(claim: Claim, runs: Sequence[RunEvidence]) -> tuple[list[Finding],
 
 
 def _apply_coverage(claim: Claim, covered: Coverage, verdict: str, reason: str) -> tuple[str, str]:
-    """Missing points leave a claim unclear, unless one number decides it."""
+    """Missing points leave a claim unclear, unless one number decides it.
+
+    The reason also has what the measured points leave open or contradict.
+    """
     decided = decided_by_one(claim)
     if covered.missing and (verdict != decided or claim.kind == "mean"):
-        measured = covered.points - len(covered.missing)
-        return UNCLEAR, f"{measured} of {covered.points} points measured: {covered.missing[0]}"
+        count = covered.points - len(covered.missing)
+        missing = f"{count} of {covered.points} points measured: {covered.missing[0]}"
+        return UNCLEAR, _join(missing, reason)
     cells = covered.points // len(claim.claim_points())
-    if claim.cells > cells and verdict in (HOLDS, SHAPE):
+    if claim.cells > cells and verdict in SUPPORTED:
         return verdict, _join(reason, f"at {cells} of the paper's {claim.cells} cells")
     return verdict, reason
 
 
 def _join(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
+
+
+def _sentences(*texts: str) -> str:
+    """Sentences without the last full stop; each later one begins with a capital letter."""
+    first, *others = list(filter(None, texts)) or [""]
+    return ". ".join([first, *(f"{text[0].upper()}{text[1:]}" for text in others)])

@@ -45,6 +45,7 @@ MEASURES: Mapping[str, MeasureFunction] = MappingProxyType(
         "peak_memory": count_measures.peak_memory,
         "stored_bytes": count_measures.stored_bytes,
         "match_degree": count_measures.match_degree,
+        "match_degree_most": count_measures.match_degree_most,
         "match_spread": count_measures.match_spread,
         "requests_naive": count_measures.requests("naive"),
         "requests_aligned": count_measures.requests("aligned"),
@@ -55,6 +56,7 @@ MEASURES: Mapping[str, MeasureFunction] = MappingProxyType(
         "requests_extra": count_measures.requests_combined(
             lambda naive, aligned, lines: aligned - lines
         ),
+        "trains": count_measures.trains,
         "same_edges": count_measures.same_edges,
         "hot_similarity": memory_measures.hot_similarity,
         "mapping_share": memory_measures.mapping_share,

@@ -59,6 +59,7 @@ def html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["marked"] = lambda text: Markup(safe.html_spans(text))
     sources = Sources(verdicts)
     runs = run_views(folder, verdicts, sources)
     days = [run.date for run in runs if run.date]

@@ -19,15 +19,16 @@ from gnnbench.reproduction.evidence import RunEvidence, graph_of
 from gnnbench.reproduction.findings import Finding
 from gnnbench.reproduction.interval import ON_A_BOUND, OTHER_SIZE, OUTSIDE
 from gnnbench.reproduction.interval_drawing import Scale, scale_of, slug, svg
-from gnnbench.reproduction.text import (
+from gnnbench.reproduction.number_text import (
     allowed,
-    count,
     estimate,
     expected,
     measured,
     number,
     printed,
+    unit_of,
 )
+from gnnbench.reproduction.text import count
 from gnnbench.reproduction.verdict import VERDICTS
 
 MIN_SCALE = 0.6  # of a figure's own size; below it its text cannot be read
@@ -128,6 +129,7 @@ class PaperView:
     key: str
     name: str
     title: str
+    remarks: list[str]
     summary: str
     counts: list[tuple[str, str, int]]
     headlines: list[ClaimView]
@@ -201,11 +203,11 @@ def paper_views(verdicts: Sequence[ClaimVerdict], sources: Sources) -> list[Pape
             title = paper.entries.get(name.partition("/")[2], "")
             entries.append(EntryView(name, source, title, views))
         headlines = [claims[i] for h in paper.headlines if (i := f"{key}/{h}") in claims]
-        result.append(
-            PaperView(
-                key, paper.name, paper.title, count(own), verdict_counts(own), headlines, entries
-            )
-        )
+        view = PaperView(
+            key, paper.name, paper.title, paper.remarks, count(own), verdict_counts(own),
+            headlines, entries,
+        )  # fmt: skip
+        result.append(view)
     return result
 
 
@@ -263,7 +265,7 @@ def _evidence(judged: ClaimVerdict, sources: Sources) -> Evidence:
     paper = [_printed_number(claim, points[f.point_index], f) for f in findings]
     scale = scale_of(findings, [bounds for _, bounds in paper if bounds is not None])
     rows = [
-        _row(claim, finding, *printed_number, scale, sources)
+        _row(unit_of(claim, points[finding.point_index]), finding, *printed_number, scale, sources)
         for finding, printed_number in zip(findings, paper, strict=True)
     ]
     for row in range(len(judged.findings), len(findings)):
@@ -271,16 +273,17 @@ def _evidence(judged: ClaimVerdict, sources: Sources) -> Evidence:
     for index, point in enumerate(points):
         own = [f for f in findings if f.point_index == index]
         rows += [
-            EvidenceRow(key, number(value, claim.unit), MISSING, Markup(), "", "", "")
+            EvidenceRow(key, number(value, unit_of(claim, point)), MISSING, Markup(), "", "", "")
             for key, value in point.values.items()
             if not any(_is_of(finding, key) for finding in own)
         ]
-    ends = (number(scale.low, claim.unit), number(scale.high, claim.unit)) if scale else None
+    unit = unit_of(claim, points[0])
+    ends = (number(scale.low, unit), number(scale.high, unit)) if scale else None
     return Evidence(rows, ends)
 
 
 def _row(
-    claim: Claim,
+    unit: str,
     finding: Finding,
     paper: str,
     bounds: Bounds | None,
@@ -288,9 +291,9 @@ def _row(
     sources: Sources,
 ) -> EvidenceRow:
     return EvidenceRow(
-        finding.label, paper, estimate(finding, claim.unit),
+        finding.label, paper, estimate(finding, unit),
         svg(scale, finding, bounds) if scale else Markup(),
-        allowed(finding, claim.unit), finding.verdict,
+        allowed(finding, unit), finding.verdict,
         "" if finding.reason in DRAWN else finding.reason,
         sources.run_number(finding.evidence) if finding.evidence else 0,
     )  # fmt: skip
@@ -300,7 +303,7 @@ def _printed_number(claim: Claim, point: ClaimPoint, finding: Finding) -> tuple[
     """The paper's number for a measured one, as text and as a range; "" and None without one."""
     for key, value in point.values.items():
         if _is_of(finding, key):
-            return number(value, claim.unit), (value, value)
+            return number(value, unit_of(claim, point)), (value, value)
     if point.number is None or point.values:
         return "", None
     ends = point.number if isinstance(point.number, tuple) else (point.number, point.number)

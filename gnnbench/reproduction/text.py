@@ -11,11 +11,11 @@ from typing import TypedDict
 
 from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core import text as safe
-from gnnbench.core.units import gigabytes, plural
-from gnnbench.reproduction.claim import Claim, ClaimPoint
+from gnnbench.core.units import plural
 from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.findings import Finding
-from gnnbench.reproduction.verdict import VERDICTS
+from gnnbench.reproduction.number_text import measured, printed
+from gnnbench.reproduction.verdict import HOLDS, ON_TWIN, VERDICTS
 
 
 class ClaimFields(TypedDict):
@@ -56,73 +56,6 @@ HEADS = ("claim", "verdict", "paper", "measured")
 COLUMNS = (*ClaimFields.__annotations__, *NumberFields.__annotations__)
 
 
-def number(value: float, unit: str) -> str:
-    """``71.4 %`` of a share, ``2.03x`` of a ratio, ``1.4 GB`` of bytes, else six digits.
-
-    From a million on a count has all digits, in groups of three.
-    """
-    if math.isnan(value):
-        return "?"
-    if unit == "B":
-        return f"{gigabytes(value)} GB"
-    if unit == "%":
-        return f"{100 * value:.4g} %"
-    if unit == "x":
-        return f"{value:.3g}x"
-    return f"{value:,.0f}" if 1e6 <= abs(value) < math.inf else f"{value:.6g}"
-
-
-def printed(claim: Claim) -> str:
-    """The paper's numbers, each once."""
-    numbers = [expected(claim, point) for point in claim.claim_points() if claim.measure]
-    return ", ".join(dict.fromkeys(numbers))
-
-
-def expected(claim: Claim, point: ClaimPoint) -> str:
-    """The paper's number of a point, or its bounds."""
-    unit = claim.unit
-    if point.number is not None:
-        if isinstance(point.number, tuple):
-            return " to ".join(number(v, unit) for v in point.number)
-        prefix = {"upto": "up to ", "mean": "mean "}.get(claim.kind, "")
-        return prefix + number(point.number, unit)
-    bounds = [("at least ", point.least), ("at most ", point.most)]
-    return ", ".join(prefix + number(v, unit) for prefix, v in bounds if v is not None)
-
-
-def measured(judged: ClaimVerdict) -> str:
-    """The measured number with its interval, or the range of several numbers.
-
-    Those of the published variant: the reason has the improved one's.
-    """
-    known = [f.estimate for f in judged.findings if not math.isnan(f.estimate.value)]
-    unit = judged.claim.unit
-    if not known:
-        return ""
-    if len(known) == 1:
-        return estimate(judged.findings[0], unit)
-    values = [e.value for e in known]
-    ends = " to ".join(dict.fromkeys(number(v, unit) for v in (min(values), max(values))))
-    return f"{ends} ({len(known)} numbers)"
-
-
-def allowed(finding: Finding, unit: str) -> str:
-    """The claimed range of a number; "" where only the mean of several numbers is claimed."""
-    low, high = (number(v, unit) if math.isfinite(v) else "" for v in finding.expected)
-    if low and high:
-        return low if low == high else f"{low} to {high}"
-    return f"at least {low}" if low else f"at most {high}" if high else ""
-
-
-def estimate(finding: Finding, unit: str) -> str:
-    """``0.72 [0.71, 0.74]``; an exact number has no interval."""
-    known = finding.estimate
-    value = number(known.value, unit)
-    if math.isnan(known.low) or known.low == known.high:
-        return value
-    return f"{value} [{number(known.low, unit)}, {number(known.high, unit)}]"
-
-
 def part(verdicts: Sequence[ClaimVerdict]) -> TextTable:
     """A table with one line for each claim."""
     lines = [
@@ -140,7 +73,7 @@ def remarks(verdicts: Sequence[ClaimVerdict]) -> list[str]:
     lines = []
     for j in verdicts:
         reason = f" ({j.reason})" if j.reason else ""
-        lines.append(f"{j.claim.id}: {j.claim.says}: {j.verdict}{reason}")
+        lines.append(safe.unmarked(f"{j.claim.id}: {j.claim.says}: {j.verdict}{reason}"))
     return [*lines, count(verdicts)]
 
 
@@ -148,11 +81,27 @@ def count(verdicts: Sequence[ClaimVerdict]) -> str:
     """``3 hold, 1 refuted ...`` in the order of the verdicts."""
     by = Counter(j.verdict for j in verdicts)
     counts = ", ".join(f"{by[v]} {_plural_verb(v, by[v])}" for v in VERDICTS if by[v])
-    computed = sum(
-        bool(j.findings) and all(f.evidence is None for f in j.findings) for j in verdicts
-    )
-    note = f"; {computed} of them computed by the papers' own formulas, not measured"
-    return f"{plural(len(verdicts), 'claim')}: {counts}{note if computed else ''}"
+    return "; ".join([f"{plural(len(verdicts), 'claim')}: {counts}", *_reservations(verdicts)])
+
+
+def _reservations(verdicts: Sequence[ClaimVerdict]) -> list[str]:
+    """How many claims hold without a run, and how many by a twin that was fitted to them."""
+    computed = sum(j.verdict == HOLDS and j.is_computed for j in verdicts)
+    fitted = sum(j.verdict == ON_TWIN and bool(j.fitted) for j in verdicts)
+    notes = []
+    if computed:
+        many = f"{computed} of the claims that hold follow"
+        some = "1 claim that holds follows" if computed == 1 else many
+        notes.append(f"{some} from arithmetic on the papers' numbers, without a run")
+    if fitted == 1:
+        one = "1 claim that holds on a twin has the very number to which its twin was fitted"
+        notes.append(one)
+    elif fitted:
+        notes.append(
+            f"{fitted} of the claims that hold on a twin have the very number to which their twin"
+            " was fitted"
+        )
+    return notes
 
 
 def _plural_verb(verdict: str, count: int) -> str:
@@ -181,8 +130,8 @@ def to_csv(verdicts: Sequence[ClaimVerdict]) -> str:
 def _claim_fields(judged: ClaimVerdict) -> ClaimFields:
     claim = judged.claim
     return {
-        "claim": claim.id, "verdict": judged.verdict, "reason": judged.reason,
-        "source": claim.source, "says": claim.says, "unit": claim.unit,
+        "claim": claim.id, "verdict": judged.verdict, "reason": safe.unmarked(judged.reason),
+        "source": claim.source, "says": safe.unmarked(claim.says), "unit": claim.unit,
     }  # fmt: skip
 
 
@@ -196,12 +145,13 @@ def _number_fields(judged: ClaimVerdict) -> list[NumberFields]:
 def _fields_of(finding: Finding, variant: str) -> NumberFields:
     known, (low, high) = finding.estimate, finding.expected
     return {
-        "what": finding.label,
+        "what": safe.unmarked(finding.label),
         "dataset": " ".join(dict.fromkeys(str(r["dataset"]) for r in finding.rows)),
         "run": str(finding.evidence.run.path) if finding.evidence else "",
         "value": _finite(known.value), "low": _finite(known.low), "high": _finite(known.high),
         "n": known.n, "expected_low": _finite(low), "expected_high": _finite(high),
-        "finding": finding.verdict, "finding_reason": finding.reason, "variant": variant,
+        "finding": finding.verdict, "finding_reason": safe.unmarked(finding.reason),
+        "variant": variant,
     }  # fmt: skip
 
 

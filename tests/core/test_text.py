@@ -191,3 +191,20 @@ def test_ascii_stream_escapes_other_letters(monkeypatch):
     print("caf\u00e9 \udce9 \x1b")
     sys.stdout.flush()
     assert raw.getvalue() == b"caf\\xe9 \\xe9 \\x1b\n"
+
+
+@pytest.mark.parametrize(
+    ("given_text", "markdown", "html", "plain"),
+    [
+        ("a `b` c", "a `b` c", "a <code>b</code> c", "a b c"),
+        ("`a|b`, x~y `c` z~", "`a\\|b`, x\\~y `c` z\\~", "<code>a|b</code>, x~y <code>c</code> z~",
+         "a|b, x~y c z~"),
+        ("<i> `<b>`", "&lt;i&gt; `<b>`", "&lt;i&gt; <code>&lt;b&gt;</code>", "<i> <b>"),
+        ("one ` alone", "one \\` alone", "one ` alone", "one ` alone"),
+        ("`a` and ` alone", "`a` and \\` alone", "<code>a</code> and ` alone", "a and ` alone"),
+    ],
+)  # fmt: skip
+def test_marked_text_has_code_between_backticks(given_text, markdown, html, plain):
+    assert text.markdown(text.Marked(given_text)) == markdown
+    assert text.html_spans(given_text) == html
+    assert text.unmarked(given_text) == plain

@@ -27,7 +27,9 @@ def verdict(tmp_path, machine_rows, **claim):
 def test_rounds_of_machines_are_exact(tmp_path, number, expected):
     judged = verdict(tmp_path, run(), **ROUNDS, number=number)
     assert judged.verdict == expected
-    assert [f.label for f in judged.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
+    assert [f.label for f in judged.findings] == [
+        "`vanilla` (2 machines, 1 Gbit/s, fanouts 15/10/5)"
+    ]
 
 
 @pytest.mark.parametrize(("faster", "expected"), [(1.6, HOLDS), (1.2, SHAPE), (1.0, UNCLEAR)])
@@ -41,7 +43,9 @@ def test_ratio_of_machine_epochs_is_judged_as_a_time(tmp_path, faster, expected)
 def test_emulated_machines_do_not_refute_times(tmp_path):
     judged = verdict(tmp_path, run(faster=0.8), **EPOCH, kind="order", least=1.0)
     assert judged.verdict == UNCLEAR
-    assert judged.reason.endswith(", but emulated machines share their cores")
+    assert judged.reason.endswith(
+        "range. Emulated machines share their cores, so it does not refute the claim"
+    )
 
 
 def test_times_with_other_load_or_few_trials_are_unclear(tmp_path):

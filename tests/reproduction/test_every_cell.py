@@ -51,7 +51,7 @@ def claim_on_degree(**more):
 def test_unmeasured_cell_leaves_the_claim_unclear(stopped):
     judged = verdict_of(claim_on_degree(), stopped(lambda f: f["ratio"] == 0.1))
     assert judged.verdict == "unclear"
-    assert judged.reason.startswith("1 of 2 points measured: tsota features.policy=degree")
+    assert judged.reason.startswith("1 of 2 points measured: `tsota features.policy=degree")
     assert "features.ratio=0.2" in judged.reason and "interrupted before" in judged.reason
     complete = stopped(lambda f: f["policy"] == "degree", name="complete")
     assert verdict_of(claim_on_degree(), complete).verdict == "holds"
@@ -67,7 +67,8 @@ def test_one_cell_refutes_an_order_and_decides_other_kinds(stopped):
     assert verdict_of(claim_on_degree(least=0.9), half).verdict == "refuted"
     assert verdict_of(claim_on_degree(kind="upto", least=0.9), half).verdict == "unclear"
     assert verdict_of(claim_on_degree(kind="upto", least=0.1), half).verdict == "holds"
-    assert verdict_of(claim_on_degree(kind="bound"), half).verdict == "holds"
+    assert verdict_of(claim_on_degree(kind="bound"), half).verdict == "unclear"
+    assert verdict_of(claim_on_degree(kind="value"), half).verdict == "holds"
 
 
 def test_cells_of_older_code_are_matched_by_settings(stopped, resolved):

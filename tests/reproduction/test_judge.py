@@ -4,9 +4,8 @@ import math
 from itertools import permutations
 
 import pytest
-from written_runs import cached, cell, claim, epochs, metric, timed, verdict_of, write_run
+from written_runs import cached, claim, epochs, metric, timed, verdict_of, write_run
 
-from gnnbench.reproduction.claim import papers
 from gnnbench.reproduction.combine import simultaneous
 from gnnbench.reproduction.findings import pooled
 from gnnbench.statistics.estimates import Estimate
@@ -72,10 +71,10 @@ def test_doubtful_row_makes_times_unclear_but_not_counts(tmp_path, row):
 def test_twin_does_not_decide_claims_about_the_graph(one):
     good, bad = claim(of_graph=True), claim(of_graph=True, number=0.3)
     twin = one(HALF)
-    assert verdict_of(good, twin).verdict == "holds in shape"
-    assert "fitted" not in verdict_of(good, twin).reason
+    judged = verdict_of(good, twin)
+    assert (judged.verdict, judged.reason) == ("holds on a twin", "twin of papers100m")
     fitted = claim(of_graph=True, fitted=["papers100m"])
-    assert "fitted to this number" in verdict_of(fitted, twin).reason
+    assert verdict_of(fitted, twin).reason == "twin of papers100m; it was fitted to this number"
     assert verdict_of(bad, twin).verdict == "unclear"
     real = one(HALF, name="real", dataset="papers100m")
     assert verdict_of(good, real).verdict == "holds"
@@ -243,32 +242,6 @@ def test_phase_time_ratio_is_a_metric(tmp_path):
     assert verdict_of(timed(measure="memory_io_time"), folder).verdict == "not measured"
 
 
-def test_refuted_ratio_states_rates_of_link(two, tmp_path):
-    slow = timed(id="zero-copy/fig0.a1", cause="rates")
-    link = papers()["zero-copy"].rates.link
-    judged = verdict_of(slow, two(0.8, 0.7, 0.9))
-    assert judged.verdict == "refuted"
-    assert "this link was not measured" in judged.reason
-    copies = write_run(
-        tmp_path / "copies", [cell("g", "baseline", device="cuda")],
-        metrics=[metric("g", "features", "copy_rate", 2 * link, where="zero_copy")],
-    )  # fmt: skip
-    judged = verdict_of(slow, tmp_path / "run", copies)
-    assert judged.reason.endswith(
-        "this link is 2.0 times as fast as the paper's (RTX 3090: 25.8 GB/s)"
-    )
-
-
-def test_refuted_ratio_states_rate_of_memory_from_roofline(two, tmp_path):
-    ceiling = {
-        "kind": "ceiling", "device": "cuda", "name": "read", "level": "memory", "value": 938e9 * 4,
-        "unit": "B/s", "n": 5,
-    }  # fmt: skip
-    folder = write_run(tmp_path / "roof", [cell("g", "baseline")], roofline=[ceiling])
-    judged = verdict_of(timed(id="fastgl/fig0.a1", cause="rates"), two(0.8, 0.7, 0.9), folder)
-    assert "this memory is 4.0 times as fast as the paper's" in judged.reason
-
-
 def test_upto_uses_the_best_point_and_range_the_worst(tmp_path):
     cells = [cached("a", "degree", 0.1), cached("b", "degree", 0.1, dataset="twitter~twin")]
     low = [{"cache": n, "host": 100 - n} for n in (20, 21, 19)]
@@ -326,9 +299,10 @@ def test_unmeasured_point_may_reach_an_upto_number(tmp_path):
 def test_absolute_size_is_not_refuted_on_another_machine(tmp_path):
     folder = write_run(tmp_path / "run", [cached("a", "degree", 0.1)], epochs("a", *HALF))
     judged = verdict_of(claim(number=0.9, port="S"), folder)
-    assert (
-        judged.verdict == "unclear"
-        and "absolute sizes depend on the paper's hardware" in judged.reason
+    assert judged.verdict == "unclear"
+    assert judged.reason == (
+        "`tsota`: the number is outside the claimed range. It depends on the hardware, which is not"
+        " the paper's, so it does not refute the claim"
     )
 
 
@@ -337,7 +311,9 @@ def test_faster_rival_confirms_but_does_not_refute(two):
     assert verdict_of(order, two(1.2, 1.1, 1.3)).verdict == "holds"
     judged = verdict_of(order, two(0.8, 0.7, 0.9, name="slower"))
     assert judged.verdict == "unclear"
-    assert judged.reason.endswith("but the rival here is faster than the paper's")
+    assert judged.reason.endswith(
+        "The rival here is faster than the paper's, so it does not refute the claim"
+    )
 
 
 def test_ratio_is_compared_with_that_of_another_pair(tmp_path):

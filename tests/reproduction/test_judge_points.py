@@ -27,7 +27,7 @@ def test_last_measurement_on_a_machine_counts(one):
 def test_formula_needs_no_run(one):
     exact = claim(measure="updates", of=None, arguments=[106, 151, 6], number=2756.0, runs=None)
     judged = verdict_of(exact, one(HALF))
-    assert judged.verdict == "holds" and judged.findings[0].label == "updates(106, 151, 6)"
+    assert judged.verdict == "holds" and judged.findings[0].label == "`updates(106, 151, 6)`"
     assert verdict_of(exact.model_copy(update={"number": 2757.5}), one([], name="x")).verdict == (
         "refuted"
     )
@@ -102,7 +102,7 @@ def test_untimed_phase_has_no_share(tmp_path):
 
 def test_list_of_verdicts():
     assert list(VERDICTS) == [
-        "holds", "holds in shape", "holds only improved", "unclear", "refuted",
+        "holds", "holds on a twin", "holds in shape", "holds only improved", "unclear", "refuted",
         "not checkable here", "ill-posed", "not measured",
     ]  # fmt: skip
 

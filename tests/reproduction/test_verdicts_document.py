@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from gnnbench.core.text import markdown
+from gnnbench.core.text import Marked, markdown
 from gnnbench.reproduction.claim import choose, papers
 from gnnbench.reproduction.report import DECIDED, DOCUMENT, PAGES, ROOT, documents
 from gnnbench.reproduction.verdict import VERDICTS
@@ -23,7 +23,8 @@ def test_documents_are_up_to_date(generated):
 
 def test_every_claim_is_in_the_page_of_its_paper(generated):
     for claim in choose():
-        row = f"| `{claim.id.partition('/')[2]}` | {markdown(claim.says)} |"
+        says = f"{claim.says[0].upper()}{claim.says[1:]}."
+        row = f"| `{claim.id.partition('/')[2]}` | {claim.source} | {markdown(Marked(says))} |"
         assert row in generated[PAGES / f"{claim.paper}.md"]
 
 
