@@ -28,7 +28,7 @@ class Aggregate(Protocol):
     def __call__(
         self, block: Block, x: Tensor, mode: Mode, edge_weight: Tensor | None = None
     ) -> Tensor:
-        """``[num_dst, dim]`` from ``x`` ``[num_src, dim]``.
+        """``[num_dst, dim]`` from ``x`` ``[num_src, dim]``, bfloat16 where products are.
 
         ``edge_weight`` ``[num_edges]`` weights each edge, and d is then the sum of a destination's
         weights; without it every edge has weight 1. Raises ``UnsupportedError`` where the
