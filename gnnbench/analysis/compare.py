@@ -21,8 +21,8 @@ from gnnbench.statistics.stopping_rule import MIN_PAIRS, Rule
 # Columns that identify a cell on any machine. A failed cell does not know its pick and frontier.
 KEY = (
     "system", "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden",
-    "learning_rate", "dropout", "threads", "seed", "max_batches", "evaluate", "recipe",
-    "stand_in_for", "env",
+    "learning_rate", "dropout", "precision", "threads", "seed", "max_batches", "evaluate",
+    "recipe", "stand_in_for", "env",
 )  # fmt: skip
 SAMPLER_RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
+from gnnbench.core.precision import FLOAT32
 from gnnbench.core.toml_value import parse_value
 from gnnbench.core.units import plural
 
@@ -26,6 +27,7 @@ AXES = {
     "hidden": "hidden {}",
     "learning_rate": "learning rate {}",
     "dropout": "dropout {}",
+    "precision": "{}",
     "threads": "{} threads",
     "pick": "pick {}",
     "frontier": "frontier {}",
@@ -111,6 +113,7 @@ def labels(rows: Iterable[CellFields]) -> Labels:
         for axis in AXES
         if axis not in axes
         and len(distinct := list(dict.fromkeys(filter(None, values[axis])))) == 1
+        and distinct != [FLOAT32]  # the usual precision, as of older runs
     }
     if "max_batches" in common and _is_whole_epoch(rows):
         common["max_batches"] = axis_value({}, "max_batches")
@@ -193,6 +196,8 @@ def axis_value(row: CellFields, axis: str) -> str:
     value = row.get(axis)
     if value is None and axis in SAMPLER_AXES:  # a cell that was not run yet
         value = paths_of(row).get(SHORTHAND[axis])
+    if axis == "precision":
+        return str(value or FLOAT32) if row.get("model") else ""
     if axis == "max_batches":
         return f"at most {plural(integer(value), 'batch')}" if value else "whole epochs"
     if axis == "gpus" and value is not None:
@@ -278,10 +283,15 @@ def fits(cell: CellFields, label: str) -> bool:
         return False
     wanted = {"env": "", **values}
     own = wanted.keys() & FIELDS & cell.keys()
-    if not all(_equal(cell[k], wanted[k]) for k in own):
+    if not all(_equal(_field(cell, k), wanted[k]) for k in own):
         return False
     paths = paths_of(cell) if len(own) < len(wanted) else {}
     return all(k in paths and _equal(paths[k], wanted[k]) for k in wanted.keys() - own)
+
+
+def _field(cell: CellFields, name: str) -> object:
+    """The value of a field; tables have none for float32."""
+    return (cell[name] or FLOAT32) if name == "precision" else cell[name]
 
 
 def _equal(value: object, expected: object) -> bool:

@@ -14,6 +14,7 @@ from gnnbench.analysis.reliability import (
     summarize_doubts,
     verdict,
 )
+from gnnbench.core.precision import FLOAT32
 from gnnbench.core.units import plural, times
 from gnnbench.schema import CellRow, RatioRow
 
@@ -191,6 +192,8 @@ def _work_difference(ratio: RatioRow, by_id: Mapping[str, CellRow]) -> str:
     if ratio["ratio"]:  # a ratio of times per edge
         quotients["the time"] = second["sampled_edges"] / first["sampled_edges"] / ratio["ratio"]
     text = ", ".join(f"{value:.2f}x {words}" for words, value in quotients.items())
-    frontiers = [r.get("frontier") for r in (first, second)]
-    why = "" if len(set(frontiers)) == 1 else f" (frontier {frontiers[1]}, not {frontiers[0]})"
+    why = ""
+    for name, default in (("frontier", None), ("precision", FLOAT32)):
+        one, other = (r.get(name) or default for r in (first, second))
+        why += f" ({name} {other}, not {one})" if one != other else ""
     return f"; the second has {text}{why}"

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from gnnbench.config import messages
 from gnnbench.core import fanouts, names
 from gnnbench.core.cell import PHASES
+from gnnbench.core.precision import PRECISIONS
 from gnnbench.schema.definition_values import AxisType
 
 Name = Annotated[str, Field(min_length=1)]
@@ -44,6 +45,10 @@ AXES: dict[str, AxisType] = {
     "dropout": Annotated[
         float, Field(ge=0, lt=1, description="share of hidden values that training sets to 0")
     ],
+    "precision": Annotated[
+        Literal[PRECISIONS],
+        Field(description="of the model's matrix products; tf32 needs a GPU"),
+    ],
     "seed": Annotated[Natural, Field(description="of sampling, order and weights")],
     "threads": Annotated[
         Natural, Field(le=4096, description="of each worker; 0: all usable cores")
@@ -59,7 +64,8 @@ AXES: dict[str, AxisType] = {
 REQUIRED = ("system", "dataset")
 # Permitted values of the axes that have few.
 CHOICES: dict[str, tuple[str, ...]] = {
-    axis: get_args(get_args(AXES[axis])[0]) for axis in ("until", "device", "frontier", "evaluate")
+    axis: get_args(get_args(AXES[axis])[0])
+    for axis in ("until", "device", "frontier", "precision", "evaluate")
 }
 
 

@@ -17,6 +17,7 @@ from gnnbench.core import names
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.errors import MissingError, SettingError, UsageError
 from gnnbench.core.fanouts import ALL
+from gnnbench.core.precision import FLOAT32, TF32
 from gnnbench.datasets import names as names_of_data
 from gnnbench.models.kinds import MODELS
 from gnnbench.pipelines.training_step import EAGER
@@ -83,6 +84,7 @@ class AxisValues(TypedDict, total=False):
     hidden: int
     learning_rate: float
     dropout: float
+    precision: str
     seed: int
     threads: int
     gpus: int
@@ -214,11 +216,17 @@ def _cell(
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
         values.pop("evaluate", None)
         values.pop("dropout", None)
+        values.pop("precision", None)
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
     if values.get("evaluate") and not experiment.measure.rounds:
         raise UsageError(
             "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
+        )
+    if values.get("precision") == TF32 and values.get("device", "cpu") != "cuda":
+        raise UsageError(
+            "precision=tf32 needs a GPU, and device is cpu: give --device cuda, or -o"
+            " precision=bfloat16"
         )
     settings = fields.of(system, given, varied)
     try:
@@ -238,7 +246,8 @@ def _cell(
     )
     faults = (
         _gpus_fault(cell), resolved.unsupported, _evaluation_fault(cell), _dropout_fault(cell),
-        _aggregation_fault(cell, resolved.lacks), _all_neighbours_fault(cell),
+        _precision_fault(cell), _aggregation_fault(cell, resolved.lacks),
+        _all_neighbours_fault(cell),
     )  # fmt: skip
     return cell, next(filter(None, faults), "")
 
@@ -277,6 +286,16 @@ def _dropout_fault(cell: Cell) -> str:
     return (
         f"system '{cell.system}' has an epoch loop of its own, which does not draw the masks of"
         " dropout; leave dropout out"
+    )
+
+
+def _precision_fault(cell: Cell) -> str:
+    """Why a cell does not compute in the precision that it has, or ""."""
+    if cell.precision == FLOAT32 or cell.composed:
+        return ""
+    return (
+        f"system '{cell.system}' has an epoch loop of its own, which does not know the axis"
+        " precision; leave precision out"
     )
 
 

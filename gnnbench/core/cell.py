@@ -10,6 +10,8 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TypedDict
 
+from gnnbench.core.precision import FLOAT32
+
 
 class Until(IntEnum):
     """The last phase of an epoch; each includes the phases before it."""
@@ -49,7 +51,7 @@ SPELLED: Mapping[str, str] = {
     "learning_rate": "learning_rate", "seed": "seed", "threads": "threads",
     "max_batches": "max_batches", "recipe": "recipe", "composed": "composed",
     "replica": "replica", "env": "env", "evaluate": "evaluate", "gpus": "gpus",
-    "jitter": "jitter", "dropout": "dropout",
+    "jitter": "jitter", "dropout": "dropout", "precision": "precision",
 }  # fmt: skip
 # Names and values whose spelling differs from the hashed one: ``KIND`` of a stage, ``KIND=NAME``,
 # ``KIND.FIELD`` and ``KIND.FIELD=VALUE`` (a stage inside a stage counts as its kind), and
@@ -81,6 +83,7 @@ class CellValues(TypedDict):
     gpus: int
     jitter: int
     dropout: float
+    precision: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ class Cell:
     ``evaluate``     neighbours for the evaluation after each epoch: ``sampled`` (by the fanouts) or
                      ``all``; ``""`` skips it
     ``dropout``      share of the hidden values that a training step sets to 0
-    ``jitter``       seed of a float32 rounding error added to the initial weights; 0 adds none
+    ``jitter``       seed of a rounding error added to the initial weights; 0 adds none
+    ``precision``    of the model's matrix products: ``float32``, ``tf32`` or ``bfloat16``
     """
 
     experiment: str
@@ -127,6 +131,7 @@ class Cell:
     gpus: int = field(default=1, metadata=ADDED)
     jitter: int = field(default=0, metadata=ADDED)
     dropout: float = field(default=0.0, metadata=ADDED)
+    precision: str = field(default=FLOAT32, metadata=ADDED)
 
     @cached_property  # computed once, because each sample reads it
     def id(self) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Block
-from gnnbench.kernels.aggregate_values import check_mode
+from gnnbench.kernels.aggregate_values import NARROW, check_mode
 from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 from gnnbench.kernels.transpose import transposed
@@ -73,7 +73,8 @@ def aggregate_groups(
     A row's neighbours are cut into groups of at most ``group``, the unit of work; each group's sum
     is added to its row. ``dim_workers`` threads share a group's columns (on the CPU: vector lanes).
     A sampled block is used once, so every call makes its groups: forward for the block, backward
-    for its transpose. ``x`` is float32 or float64 ``[num_src, dim]``.
+    for its transpose. ``x`` is float16, bfloat16, float32 or float64 ``[num_src, dim]``; the first
+    two are summed in float32, which the kernels take, and rounded once.
 
     Raises ``UnsupportedError`` for ``edge_weight``, which GNNAdvisor's kernels do not take, and
     ``UsageError`` for another wrong argument.
@@ -81,6 +82,11 @@ def aggregate_groups(
     if edge_weight is not None:
         raise UnsupportedError("the 'gnnadvisor' aggregation takes no edge weights; leave them out")
     check_mode(mode)
+    if x.dtype in NARROW:
+        sums = aggregate_groups(
+            block, x.float(), mode, group=group, dim_workers=dim_workers, watch=watch
+        )
+        return sums.to(x.dtype)
     out: Tensor = _Sums.apply(x.contiguous(), block, group, dim_workers, watch)
     if mode == "sum":
         return out

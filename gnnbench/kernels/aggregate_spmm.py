@@ -8,9 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Block
-from gnnbench.kernels.aggregate_values import mode_values
+from gnnbench.kernels.aggregate_values import NARROW, mode_values
 from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.transpose import edge_dst
 
@@ -28,7 +27,8 @@ class _Product(torch.autograd.Function):
     ) -> Tensor:
         ctx.block = block
         ctx.save_for_backward(values, x if ctx.needs_input_grad[0] else None, dst)
-        return _matrix(block, values) @ x
+        with torch.autocast(x.device.type, enabled=False):  # which casts no sparse matrix
+            return _matrix(block, values) @ x
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -56,16 +56,13 @@ def _matrix(block: Block, values: Tensor) -> Tensor:
 def aggregate_spmm(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:
     """A :class:`gnnbench.models.native.Aggregate` by torch's sparse product (MKL, cuSPARSE).
 
-    ``x`` ``[num_src, dim]`` float32 or float64, on a GPU float16 and bfloat16, too. The gradient of
-    ``x`` is torch's product with the matrix's transpose; the library decides whether that is
-    deterministic. Raises ``UnsupportedError`` for a dtype that torch's product does not take,
-    ``UsageError`` as :func:`gnnbench.kernels.aggregate_values.mode_values` does.
+    ``x`` ``[num_src, dim]`` float16, bfloat16, float32 or float64. On a CPU, where torch's product
+    takes no narrow rows, these are summed in float32 and rounded once. The gradient of ``x`` is
+    torch's product with the matrix's transpose; the library decides whether that is deterministic.
+    Raises ``UsageError`` as :func:`gnnbench.kernels.aggregate_values.mode_values` does.
     """
-    if x.device.type == "cpu" and x.dtype not in (torch.float32, torch.float64):
-        raise UnsupportedError(
-            f"torch's sparse product takes no {str(x.dtype).removeprefix('torch.')} on the CPU;"
-            " use float32, or another aggregation"
-        )
+    if x.device.type == "cpu" and x.dtype in NARROW:
+        return aggregate_spmm(block, x.float(), mode, edge_weight).to(x.dtype)
     dst = edge_dst(block)
     values, own = mode_values(block, dst, mode, edge_weight, x.dtype)
     out: Tensor = _Product.apply(values, x.contiguous(), block, dst)

@@ -9,6 +9,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import Block
 
 MODES = ("sum", "mean", "gcn")
+NARROW = (torch.float16, torch.bfloat16)  # dtypes whose sums are taken in float32
 
 
 def real(name: str, values: Tensor, dtype: torch.dtype) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gnnbench.kernels.aggregate_values import NARROW
 from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 
@@ -30,9 +31,12 @@ def bias_relu(x: Tensor, bias: Tensor) -> Tensor:
 
     ``x`` float32 or float64 ``[rows, dim]``, contiguous, the result of something whose gradient
     does not need it; ``bias`` ``[dim]`` in its dtype. Returns ``x``. NaN stays NaN. The gradient
-    of ``bias`` is added up in an order that the shape decides, for any number of threads. Raises
-    ``UsageError`` for a wrong dtype or shape.
+    of ``bias`` is added up in an order that the shape decides, for any number of threads. Narrow
+    rows, float16 or bfloat16 with a float32 bias, take torch's two operators, and a new tensor is
+    returned. Raises ``UsageError`` for a wrong dtype or shape.
     """
+    if x.dtype in NARROW:
+        return torch.relu_(x + bias.to(x.dtype))
     load_native()
     with native_errors():
         out: Tensor = _BiasRelu.apply(x, bias)

@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gnnbench.kernels.aggregate_values import NARROW
 from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
 
@@ -63,12 +64,14 @@ def dropout(x: Tensor, masks: Masks, layer: int) -> Tensor:
     """Set each value of ``x`` to 0 with probability p, the others to x / (1 - p).
 
     Differentiable in ``x``, float32 or float64 ``[rows, dim]``, the rows of the first nodes of
-    ``masks``; ``layer`` 0 to 65535.
+    ``masks``; ``layer`` 0 to 65535. float16 and bfloat16 are scaled in float32 and rounded once.
 
     With n values of b bytes it takes one kernel, which reads and writes n b bytes, the lower bound,
     and 4 or 8 bytes a row. So does the backward, which draws the masks again: none is stored.
     Raises ``UsageError`` for a wrong dtype, shape, batch, layer or probability.
     """
+    if x.dtype in NARROW:
+        return dropout(x.float(), masks, layer).to(x.dtype)
     load_native()
     with native_errors():
         out: Tensor = _Dropout.apply(x.contiguous(), masks, layer)

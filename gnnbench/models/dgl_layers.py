@@ -93,11 +93,17 @@ class DglAttention(nn.Module):
         set_to(self.conv.attn_l, weights.source)
         set_to(self.conv.attn_r, weights.destination)
         set_to(self.conv.bias, weights.bias)
+        self.conv.fc.register_forward_hook(_in_one_dtype)
 
     def forward(self, block: DglBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
         rows: Tensor = self.conv(block, x).flatten(1)
         return rows
+
+
+def _in_one_dtype(module: nn.Module, args: object, z: Tensor) -> Tensor:
+    """On a CPU, DGL does not cast products in bfloat16 and scores in float32 to one dtype."""
+    return z.float() if z.dtype == torch.bfloat16 and not z.is_cuda else z
 
 
 class DglConvolve(nn.Module):
@@ -113,9 +119,10 @@ class DglConvolve(nn.Module):
         from dgl import function as fn
 
         with block.local_scope():
-            block.srcdata["n"] = self.inner(x).relu()
+            inner = self.inner(x).relu()
+            block.srcdata["n"] = inner
             if WEIGHTS in block.edata:
-                block.edata["w"] = block.edata[WEIGHTS].to(x.dtype)
+                block.edata["w"] = block.edata[WEIGHTS].to(inner.dtype)
                 block.update_all(fn.u_mul_e("n", "w", "m"), fn.sum("m", "n"))
                 block.update_all(fn.copy_e("w", "m"), fn.sum("m", "total"))
                 total = block.dstdata["total"]

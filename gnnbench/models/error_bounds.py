@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-UNIT_ROUNDOFF = torch.finfo(torch.float32).eps / 2
+from gnnbench.core import precision
+
+UNIT_ROUNDOFF = precision.UNIT_ROUNDOFF[precision.FLOAT32]
 # Exceeded by a sum of n terms with a probability of 2 n exp(-8^2 / 2) at most, some n / 10^13.
 DEVIATIONS = 8.0
 DIVISION = 3  # a reciprocal, its product, and what else a mean may take

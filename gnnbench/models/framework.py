@@ -32,7 +32,8 @@ class Framework(ABC, Generic[BlockT]):
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
         """Build a layer of ``kind`` with copies of ``weights``.
 
-        It maps a block of :meth:`blocks` and float32 rows ``[num_src, in]`` to ``[num_dst, out]``.
+        It maps a block of :meth:`blocks` and float32 rows ``[num_src, in]`` to ``[num_dst, out]``,
+        bfloat16 rows, too, under the ``torch.autocast`` of a cell with that precision.
         Raises ``UnsupportedError`` for a kind that the framework lacks.
         """
 

@@ -28,7 +28,7 @@ class Aggregate(Protocol):
     def __call__(
         self, block: Block, x: Tensor, mode: Mode, edge_weight: Tensor | None = None
     ) -> Tensor:
-        """``[num_dst, dim]`` from ``x`` ``[num_src, dim]``.
+        """``[num_dst, dim]`` from ``x`` ``[num_src, dim]``, bfloat16 where products are.
 
         ``edge_weight`` ``[num_edges]`` weights each edge, and d is then the sum of a destination's
         weights; without it every edge has weight 1. Raises ``UnsupportedError`` where the
@@ -98,7 +98,7 @@ class NativeLayer(nn.Module):
         """The neighbours' contribution plus ``own`` (None: nothing)."""
         if self._narrows and not self._aggregates_first(block, x):
             rows = self._aggregated(block, x @ self.weight.t(), edge_weight)
-            return rows if own is None else own + rows
+            return rows if own is None else own.to(rows.dtype) + rows
         sums = self._aggregated(block, x, edge_weight)
         return sums @ self.weight.t() if own is None else torch.addmm(own, sums, self.weight.t())
 
@@ -174,7 +174,7 @@ class NativeAttention(nn.Module):
         scores = z @ (vectors * self._own_head).view(heads * width, 2 * heads)
         of_source, of_destination = scores[:, :heads], scores[: block.num_dst, heads:]
         rows = self._attend(block, z.view(-1, heads, width), of_source, of_destination, SLOPE)
-        return rows.flatten(1) + self.bias
+        return rows.flatten(1) + self.bias.to(rows.dtype)
 
 
 class NativeConvolve(nn.Module):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from gnnbench.analysis.labels import SHORTHAND, fits, paths_of
 from gnnbench.config import grid
 from gnnbench.config.experiment import Experiment
+from gnnbench.core import precision
 from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
@@ -26,7 +27,7 @@ PLANNED = "planned"  # status of a cell that was not reached
 # Columns of ``cells.csv`` that are axes of a cell, without system and recipe.
 AXES = (
     "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden", "learning_rate",
-    "dropout", "threads", "seed", "max_batches", "evaluate", "env",
+    "dropout", "precision", "threads", "seed", "max_batches", "evaluate", "env",
 )  # fmt: skip
 
 
@@ -123,6 +124,7 @@ def _axes(cell: Cell, run: Run) -> CellRow:
         hidden=cell.hidden if cell.trains else None,
         learning_rate=cell.learning_rate if cell.trains else None,
         dropout=cell.dropout or None,
+        precision=precision.named(cell.precision),
         threads=cell.threads or run.record.machine.cores_usable or 0,
         seed=cell.seed,
         max_batches=cell.max_batches,

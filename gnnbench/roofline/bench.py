@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gnnbench.core.counters import FEATURE_BYTES
 from gnnbench.core.minibatch import Batch
+from gnnbench.core.precision import BFLOAT16
 from gnnbench.measure.timed import timed
 from gnnbench.models.framework import BlockT
 from gnnbench.roofline.ceilings import BYTES, FLOPS, Ceiling, Ceilings
@@ -43,12 +44,17 @@ class Bench(Generic[BlockT]):
         self._is_correct = False
 
     def kernels(self, seeds: Tensor, epoch: int) -> list[Kernel]:
-        """The kernels of the first batch of an epoch, which is sampled again."""
+        """The kernels of the first batch of an epoch, which is sampled again.
+
+        Aggregations are measured on float32 rows, and so not those of layers in bfloat16.
+        """
         stages = self.stages
         batch = self._draw(seeds, epoch)
         kernels = [self._sample(batch, seeds, epoch)]
         if stages.store is not None and stages.window == 1 and self._rows_are_local(batch):
             kernels.append(self._gather(batch))
+        if self.job.cell.precision == BFLOAT16:
+            return kernels
         return kernels + aggregations(batch, self.framework, self.aggregation_calls(batch))
 
     def aggregation_calls(self, batch: Batch) -> list[AggregationCall]:

@@ -118,6 +118,9 @@ class CellRow(RatioColumns):
     hidden: int | None = column("", "hidden width of the model")
     learning_rate: float | None = column("", "learning rate")
     dropout: float | None = column("", "share of hidden values that training sets to 0, if any")
+    precision: str = column(
+        "", "precision of the model's matrix products, tf32 or bfloat16; empty: float32"
+    )
     threads: int = column("", "threads given to each worker")
     seed: int = column("", "seed of sampling, order and weights")
     max_batches: int = column("", "maximum number of batches of an epoch; 0: no maximum")

@@ -11,7 +11,7 @@ from gnnbench.schema.column import Record, column, same_as
 # Settings of the compared cells; where both differ, the label of the first says so.
 COUPLE = (
     "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden", "learning_rate",
-    "threads", "seed", "max_batches",
+    "precision", "threads", "seed", "max_batches",
 )  # fmt: skip
 
 
@@ -119,6 +119,7 @@ class RatioRow(RatioColumns):
     fanouts: str = same_as(CellRow, "fanouts")
     hidden: int = same_as(CellRow, "hidden")
     learning_rate: float = same_as(CellRow, "learning_rate")
+    precision: str = same_as(CellRow, "precision")
     threads: int = same_as(CellRow, "threads")
     seed: int = same_as(CellRow, "seed")
     max_batches: int = same_as(CellRow, "max_batches")

@@ -35,12 +35,14 @@ class SetupAnswer(TypedDict):
 class GateDetails(TypedDict, total=False):
     """What the gate checked, and how far results were from the reference.
 
-    ``batches_an_update`` is 0 if it differs between updates. ``certificate``: file of the sampler's
-    certificate; ``uncertified``: the property that it fails, which makes the work ``different``.
+    ``batches_an_update`` is 0 if it differs between updates. ``precision``: that of matrix products
+    unless it is float32. ``certificate``: file of the sampler's certificate; ``uncertified``: the
+    property that it fails, which makes the work ``different``.
     """
 
     batches: int
     seeds: int
+    precision: str
     order_window: int
     batches_an_update: int
     edges_by_call: list[int]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gnnbench.core.precision import FLOAT32
+
 if TYPE_CHECKING:
     from gnnbench.schema.reports import CheckAnswer
 
@@ -32,17 +34,18 @@ def same_updates(*reports: CheckAnswer) -> bool:
 def drawn_class(reference: CheckAnswer, system: CheckAnswer) -> str:
     """Return ``identical``, ``equivalent`` or ``different``, for what is sampled and gathered.
 
-    Different dtypes of rows and arithmetic are always ``different``, and so is a sampler whose
-    certificate fails. Equal, non-empty digests are
-    ``identical``. ``equivalent`` requires the same frontier and inclusion law, and edges and nodes
-    per seed within 1 % of the reference's. For small counts the tolerance is four standard
-    deviations of the difference of two Poisson counts, at most 10 %. (Measured: one deviation of
-    two correct samplers of 20,000 nodes is 0.5 %; 320 seeds of an R-MAT graph differed by 3.4 %.)
+    Different dtypes of rows and different precisions of matrix products are always ``different``,
+    and so is a sampler whose certificate fails. Equal, non-empty digests are ``identical``.
+    ``equivalent`` requires the same frontier and inclusion law, and edges and nodes per seed within
+    1 % of the reference's. For small counts the tolerance is four standard deviations of the
+    difference of two Poisson counts, at most 10 %. (Measured: one deviation of two correct samplers
+    of 20,000 nodes is 0.5 %; 320 seeds of an R-MAT graph differed by 3.4 %.)
     """
     if any(r.get("details", {}).get("uncertified") for r in (reference, system)):
         return "different"
     dtypes = {r["dtype"] for r in (reference, system) if r.get("dtype")}
-    if len(dtypes) > 1:
+    precisions = {r.get("details", {}).get("precision", FLOAT32) for r in (reference, system)}
+    if len(dtypes) > 1 or len(precisions) > 1:
         return "different"
     if reference["digest"] and reference["digest"] == system["digest"]:
         return "identical"

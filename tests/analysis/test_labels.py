@@ -72,11 +72,26 @@ def test_equal_rows_are_labelled_with_their_system_only():
         ("frontier", "cumulative", "new", "frontier new"),
         ("seed", 0, 1, "seed 1"),
         ("max_batches", 0, 3, "at most 3 batches"),
+        ("precision", "", "tf32", "tf32"),
+        ("precision", "float32", "bfloat16", "bfloat16"),
     ],
 )
 def test_each_varying_axis_is_in_the_labels(axis, one, other, words):
     first, second = labels_of(row(**{axis: one}), row(**{axis: other}))
     assert (first != second, second) == (True, f"baseline, {words}")
+
+
+def test_float32_is_named_next_to_another_precision_alone():
+    """Tables have no word for it, and older ones no column."""
+    plain, narrow, untrained = row(), row(system="dgl", precision="bfloat16"), row(model="")
+    assert labels_of(plain, narrow) == ["baseline, float32", "dgl, bfloat16"]
+    assert labels_of(plain, narrow, untrained)[2] == "baseline"
+    assert labels_of(plain, row(system="dgl")) == ["baseline", "dgl"]
+    assert "float32" not in labels([plain, row(precision="float32")]).title()
+    assert "bfloat16" in labels([narrow, narrow]).title()
+    cells = [{**r, "env": "", "precision": r.get("precision", "")} for r in (plain, narrow)]
+    assert [fits(cell, "baseline precision=float32") for cell in cells] == [True, False]
+    assert [fits(cell, "dgl precision=bfloat16") for cell in cells] == [False, True]
 
 
 def test_varying_values_are_in_labels_and_common_ones_in_the_title():

@@ -31,7 +31,7 @@ def test_names_are_unique_snake_case_and_carry_their_unit(columns):
 
 def test_cells_table_has_identity_times_work_and_ratio_only():
     names = schema.column_names(schema.CELLS)
-    assert names[0] == "id" and names[-1] == "schema_version" and len(names) <= 73
+    assert names[0] == "id" and names[-1] == "schema_version" and len(names) <= 74
     assert set(names) >= {
         "system", "dataset", "until", "model", "device", "pick", "frontier", "recipe", "threads",
         "sample_time_s", "memory_io_time_s", "compute_time_s", "overlap_s", "idle_s",

@@ -191,6 +191,9 @@ def test_remark_quantifies_different_work():
         "; the second has 0.75x the edges, 0.96x the nodes, 0.60x the time (frontier new, not"
         " cumulative)"
     )
+    narrow = {**first, "id": "b", "precision": "bfloat16"}
+    (line,) = ratio_lines([couple], [{**first, "precision": ""}, narrow])
+    assert line.endswith("0.80x the time (precision bfloat16, not float32)")
     alike = {**couple, "work_class": "equivalent"}
     assert ["the second has" in t for t in ratio_lines([alike], [first])] == [False]
 

@@ -271,6 +271,29 @@ def test_dropout_is_part_of_the_work_where_there_is_any(grid):
     assert untrained.dropout == 0
 
 
+def test_precision_is_part_of_the_work_unless_it_is_float32(grid):
+    plain = grid(["baseline"], "model = ['gcn']\n")
+    narrow = grid(["baseline"], "model = ['gcn']\nprecision = ['float32', 'bfloat16']\n")
+    assert [c.precision for c in narrow.cells] == ["float32", "bfloat16"]
+    assert narrow.cells[0].id == plain.cells[0].id != narrow.cells[1].id
+    (untrained,) = grid(["baseline"], "until = ['sample']\nprecision = ['bfloat16']\n").cells
+    assert untrained.precision == "float32"
+
+
+def test_tf32_on_a_cpu_is_refused(grid):
+    with pytest.raises(UsageError, match="precision=tf32 needs a GPU, and device is cpu"):
+        grid(["baseline"], "model = ['gcn']\nprecision = ['float32', 'tf32']\n")
+    (cell,) = grid(["baseline"], "model = ['gcn']\ndevice = ['cuda']\nprecision = ['tf32']\n").cells
+    assert (cell.device, cell.precision) == ("cuda", "tf32")
+    (untrained,) = grid(["baseline"], "until = ['sample']\nprecision = ['tf32']\n").cells
+    assert untrained.precision == "float32"
+
+
+def test_unknown_precision_is_refused(grid):
+    with pytest.raises(UsageError, match="it is float32, tf32 or bfloat16"):
+        grid(["baseline"], "model = ['gcn']\nprecision = ['float16']\n")
+
+
 def test_degrees_of_padded_blocks_are_unsupported(grid):
     """Where rows are scaled by degrees: edge weights are made before padding."""
     text = (

@@ -121,12 +121,15 @@ def test_id_depends_on_another_environment():
     own = Cell("e", "dgl", "d", "gcn", recipe={"sampler": {"name": "dgl"}})
     other_env = replace(own, env="old")
     assert own.id != other_env.id != replace(own, env="new").id
-    later = ("experiment", "system", "env", "evaluate", "gpus", "jitter", "dropout")
+    later = ("experiment", "system", "env", "evaluate", "gpus", "jitter", "dropout",
+             "precision")  # fmt: skip
     values = {k: v for k, v in asdict(own).items() if k not in later}
     text = json.dumps(values, sort_keys=True, default=list)
     assert own.id == hashlib.sha256(text.encode()).hexdigest()[:12]
     assert replace(own, evaluate="all").id not in (own.id, replace(own, evaluate="sampled").id)
     assert replace(own, gpus=2).id != own.id
     assert replace(own, dropout=0.5).id not in (own.id, replace(own, dropout=0.2).id)
+    assert replace(own, precision="tf32").id not in (own.id, replace(own, precision="bfloat16").id)
+    assert replace(own, precision="float32").id == own.id
     assert (own.who, other_env.who) == ("dgl", "dgl env=old")
     assert Cell.from_json(asdict(other_env)) == other_env

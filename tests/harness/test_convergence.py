@@ -215,6 +215,16 @@ def test_system_with_a_custom_epoch_loop_has_no_dropout(fakes, tmp_path):
     )
 
 
+def test_system_with_a_custom_epoch_loop_has_one_precision(fakes, tmp_path):
+    text = "model = ['gcn']\nprecision = ['float32', 'bfloat16']\n"
+    expanded = grid(tmp_path, text, {"axes": {"system": ["fake"]}})
+    plain, narrow = expanded.cells
+    assert plain.id not in expanded.unsupported
+    assert expanded.unsupported[narrow.id].startswith(
+        "system 'fake' has an epoch loop of its own, which does not know the axis precision"
+    )
+
+
 def request(folder, *options, profile="smoke", systems=()):
     over = Overrides(profile=profile, options=options, systems=systems)
     return make_request("convergence", over, folder, False)

@@ -95,16 +95,37 @@ def test_wrong_number_of_weights_is_refused(method):
 def test_unsupported_arguments_are_refused():
     with pytest.raises(UnsupportedError, match="takes no edge weights"):
         aggregate_groups(BLOCK, X, "sum", torch.ones(5))
-    with pytest.raises(
-        UnsupportedError, match="torch's sparse product takes no float16 on the CPU"
-    ):
-        aggregate_spmm(BLOCK, X.half(), "sum")
-    with pytest.raises(UsageError, match="x must be float32 or float64, it is float16"):
-        aggregate_groups(BLOCK, X.half(), "sum")
     with pytest.raises(UsageError, match="group must be 1 or more entries, it is 0"):
         aggregate_groups(BLOCK, X, "sum", group=0)
     with pytest.raises(UsageError, match="dim_workers must be 1 to 32 threads, it is 33"):
         aggregate_groups(BLOCK, X, "sum", dim_workers=33)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("method", ["spmm", "gnnadvisor"])
+def test_narrow_rows_are_summed_in_float32_and_rounded_once(method, mode, dtype):
+    """By hand: 256 + 1 - 256 is 1, which no sum in bfloat16 gives."""
+    block = block_of([[0, 1, 2]], 3)
+    x = torch.tensor([[256.0], [1.0], [-256.0]], dtype=dtype).requires_grad_()
+    out = METHODS[method](block, x, mode)
+    sums = {"sum": 1.0, "mean": 1 / 3, "gcn": 257 / 4}
+    assert out.dtype == dtype
+    assert out.item() == torch.tensor(sums[mode]).to(dtype).item()
+    out.backward(torch.ones_like(out))
+    factors = {"sum": [1, 1, 1], "mean": [1 / 3] * 3, "gcn": [2 / 4, 1 / 4, 1 / 4]}
+    assert x.grad.dtype == dtype
+    assert torch.equal(x.grad[:, 0], torch.tensor(factors[mode]).to(dtype))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_keep_float32_rows_under_autocast(method, mode):
+    """1 + 2^-20 is no number of bfloat16."""
+    x = X + 2.0**-20
+    with torch.autocast("cpu", torch.bfloat16):
+        out = METHODS[method](BLOCK, x, mode)
+    torch.testing.assert_close(out, METHODS[method](BLOCK, x, mode), rtol=1e-6, atol=0)
 
 
 def test_groups_by_hand():

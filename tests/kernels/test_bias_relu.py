@@ -122,3 +122,16 @@ def test_cuda_kernels_propagate_nan(kernels):
     x[:4] = -1
     kernels.bias_relu_of(ctypes.c_int(0), address(bias), *size, address(x))
     assert not x[:4].any() and bool(x[4].isnan().all())
+
+
+def test_narrow_rows_take_a_float32_bias():
+    """By hand: 256 + 3 is rounded to the even neighbour of 258 and 260."""
+    x = torch.tensor([[256.0, -1.0], [1.0, 4.0]], dtype=torch.bfloat16).requires_grad_()
+    bias = torch.tensor([3.0, -2.0], requires_grad=True)
+    out = bias_relu(x * 1, bias)
+    assert out.dtype == torch.bfloat16
+    assert out.tolist() == [[260.0, 0.0], [4.0, 2.0]]
+    out.backward(torch.tensor([[1.0, 10.0], [100.0, 1000.0]], dtype=torch.bfloat16))
+    assert x.grad.tolist() == [[1.0, 0.0], [100.0, 1000.0]]
+    assert bias.grad.dtype == torch.float32
+    assert bias.grad.tolist() == [101.0, 1000.0]

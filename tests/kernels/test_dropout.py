@@ -157,3 +157,16 @@ def test_cuda_kernel_equals_the_reference(kernels, rows, dim, dtype, in_memory):
 
 def address(t):
     return ctypes.c_void_p(t.data_ptr())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_rows_have_the_masks_of_float32(dtype):
+    x, masks = torch.full((50, 9), 3.0), Masks(torch.arange(50), 0.5, KEY, BATCH)
+    leaf = x.to(dtype).requires_grad_()
+    out = dropout(leaf, masks, LAYER)
+    assert out.dtype == dtype
+    assert torch.equal(out.float(), dropout(x, masks, LAYER))
+    assert set(out.flatten().tolist()) == {0.0, 6.0}
+    out.sum().backward()
+    assert leaf.grad.dtype == dtype
+    assert torch.equal(leaf.grad * 3, out.detach())

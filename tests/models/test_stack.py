@@ -127,3 +127,50 @@ def test_layers_start_from_copies_of_the_weights(name):
 def test_unknown_model_is_refused():
     with pytest.raises(UsageError, match="unknown model 'gnc'; did you mean 'gcn'"):
         build("gnc", framework_of("native"), 4, 4, 2, 1, 0)
+
+
+def precise(weight, precision, relu=False):
+    """A model of GCN layers with this 1 x 1 matrix each, on nodes without neighbours."""
+    count = 2 if relu else 1
+    model = build("gcn", framework_of("native"), 1, 1, 1, count, 0, precision)
+    for layer in model.layers:
+        with torch.no_grad():
+            layer.weight.fill_(weight)
+    alone = block([0, 0], [], [0], 1)
+    return model, [alone] * count
+
+
+@pytest.mark.parametrize("precision,row,value", [
+    ("float32", 257.0, 257.0), ("bfloat16", 257.0, 256.0),  # 8 bits: 257 is a tie, to even
+    ("float32", 1 + 2.0**-9, 1 + 2.0**-9), ("bfloat16", 1 + 2.0**-9, 1.0),
+    ("tf32", 257.0, 257.0),  # a setting of GPUs
+])  # fmt: skip
+def test_products_have_the_precision_and_parameters_are_float32(precision, row, value):
+    """By hand: a product with 1, and its gradients, which are the rounded row and 1."""
+    model, blocks = precise(1.0, precision)
+    out = model(blocks, torch.tensor([[row]]))
+    assert (out.dtype, out.item()) == (torch.float32, value)
+    out.sum().backward()
+    (layer,) = model.layers
+    assert (layer.weight.dtype, layer.weight.grad.dtype) == (torch.float32, torch.float32)
+    assert (layer.weight.grad.item(), layer.bias.grad.item()) == (value, 1.0)
+
+
+def test_weights_are_rounded_in_products_and_not_in_memory():
+    model, blocks = precise(1 + 2.0**-9, "bfloat16")
+    assert model(blocks, torch.tensor([[2.0]])).item() == 2.0
+    assert model.layers[0].weight.item() == 1 + 2.0**-9
+
+
+@pytest.mark.parametrize("precision,value", [("float32", 257.0), ("bfloat16", 256.0)])
+def test_a_single_layer_has_the_precision_of_the_model(precision, value):
+    """As the evaluator calls it."""
+    model, blocks = precise(1.0, precision)
+    assert model.layer(0, blocks[0], torch.tensor([[257.0]])).item() == value
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_dropout_masks_act_between_narrow_layers():
+    model, blocks = precise(1.0, "bfloat16", relu=True)
+    model.masks = lambda layer, x: 2 * x
+    assert model(blocks, torch.tensor([[257.0]])).item() == 512.0

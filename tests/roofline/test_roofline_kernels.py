@@ -89,6 +89,11 @@ def test_kernels_of_every_framework_are_correct(graph, system, model):
         k.ready()()
 
 
+def test_aggregations_of_bfloat16_layers_are_left_out(graph):
+    roofline_bench, seeds = make_bench(graph, "baseline", precision="bfloat16")
+    assert [k.name for k in roofline_bench.kernels(seeds, 5)] == ["sample", "gather"]
+
+
 @pytest.mark.parametrize("aggregate", ["csr", "spmm", "scatter", "gnnadvisor"])
 def test_kernels_of_every_native_aggregation_are_correct(graph, aggregate):
     """Includes attention if the aggregation supports it."""

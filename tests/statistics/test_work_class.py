@@ -54,6 +54,18 @@ def test_batches_per_update_change_the_work_class_but_not_the_draws():
     assert not same_updates(every(0), every(0))
 
 
+def test_work_of_another_precision_is_different():
+    def narrow(precision, **others):
+        return {**BASE, **others, "details": {"precision": precision}}
+
+    assert work_class(BASE, narrow("bfloat16")) == "different"
+    assert work_class(narrow("tf32"), BASE) == "different"
+    assert work_class(narrow("tf32"), narrow("bfloat16")) == "different"
+    for precision in ("tf32", "bfloat16"):
+        assert work_class(narrow(precision), narrow(precision)) == "identical"
+        assert work_class(narrow(precision), narrow(precision, digest="")) == "equivalent"
+
+
 def test_two_empty_digests_are_not_identical():
     foreign = {**BASE, "digest": ""}
     assert work_class(foreign, foreign) == "equivalent"

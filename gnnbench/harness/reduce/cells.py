@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis import metrics as m
+from gnnbench.core import precision
 from gnnbench.core.cell import PHASES, Cell, flat
 from gnnbench.core.units import plural
 from gnnbench.harness.reduce.cell_metrics import (
@@ -160,6 +161,7 @@ def _identity(cell: Cell, plan: Plan, journal: JournalState) -> CellRow:
         hidden=cell.hidden if cell.trains else None,
         learning_rate=cell.learning_rate if cell.trains else None,
         dropout=cell.dropout or None,
+        precision=precision.named(cell.precision),
         threads=machine.resolve_threads(cell.threads),
         seed=cell.seed,
         max_batches=cell.max_batches,

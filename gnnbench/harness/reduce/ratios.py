@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis.labels import parse_label
+from gnnbench.core import precision
 from gnnbench.core.cell import flat
 from gnnbench.core.counters import DEVICE_TIME
 from gnnbench.core.option import plain_text
@@ -101,6 +102,7 @@ def _row(
     device = ratio(journal, pair, _device_time).value
     settings = {name: getattr(b, name) for name in COUPLE}
     settings["fanouts"] = "/".join(map(str, b.fanouts))
+    settings["precision"] = precision.named(b.precision)
     settings["threads"] = machine.resolve_threads(b.threads)
     return RatioRow(
         pair=f"{a.id}-{b.id}",

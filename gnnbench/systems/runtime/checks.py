@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Batch, Hop
+from gnnbench.core.precision import FLOAT32, UNIT_ROUNDOFF
 from gnnbench.models import gradient_check
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import layer_dims, make_weights
@@ -35,6 +36,7 @@ LAYER_SEEDS = 256
 # Largest relative difference of loss and gradients between a padded step and the layers that the
 # gate checked: sums run in another order, which now and then opens a ReLU.
 MAX_STEP_ERROR = 0.01
+STEP_ROUNDOFFS = 32  # the same in unit roundoffs of the precision, where that is more
 # Seeds compared with the reference in a recheck: its reservoir reads whole rows of hubs in Python.
 REFERENCE_SEEDS = 16
 
@@ -158,6 +160,8 @@ def _check_training(
         _check_layers(system, seeds)
     )
     details["step_error"] = _step_error(system, batches[0])
+    if system.job.cell.precision != FLOAT32:
+        details["precision"] = system.job.cell.precision
     del batches[1:]
     report.deterministic = is_deterministic(system.stages, trainer, batches[0])
 
@@ -173,8 +177,10 @@ def _check_layers(system: BuiltSystem, seeds: Tensor) -> tuple[float, float, int
     fixed = gradient_check.FixedBlock.of(
         graph, cell.model, cell.hidden, cell.fanouts, cell.seed, seeds, visits=visits
     )
-    forward_error = gradient_check.check_forward(graph, fixed, trainer.forward)
-    backward = gradient_check.check_backward(fixed, partial(layer_gradients, trainer))
+    forward_error = gradient_check.check_forward(graph, fixed, trainer.forward, cell.precision)
+    backward = gradient_check.check_backward(
+        fixed, partial(layer_gradients, trainer), cell.precision
+    )
     return forward_error, *backward
 
 
@@ -195,7 +201,7 @@ def _recheck_layers(system: BuiltSystem, seeds: Tensor) -> None:
     dims = layer_dims(graph.feature_dim, cell.hidden, graph.num_classes, len(cell.fanouts))
     weights = [w.mapped(Tensor.double) for w in make_weights(dims, MODELS[cell.model], cell.seed)]
     rows = graph.features[batch.input_nodes.cpu().long()]
-    gradient_check.check_values(cell.model, weights, blocks, rows, values)
+    gradient_check.check_values(cell.model, weights, blocks, rows, values, cell.precision)
 
 
 def _step_error(system: BuiltSystem, batch: Batch) -> float:
@@ -220,7 +226,8 @@ def _step_error(system: BuiltSystem, batch: Batch) -> float:
         float((actual - expected).norm() / expected.norm().clamp(min=1e-30))
         for expected, actual in zip(*results, strict=True)
     ]
-    if not all(error <= MAX_STEP_ERROR for error in errors):
+    allowed = max(MAX_STEP_ERROR, STEP_ROUNDOFFS * UNIT_ROUNDOFF[system.job.cell.precision])
+    if not all(error <= allowed for error in errors):
         raise gate.Fault(
             "a training step as it is timed is off by"
             f" {errors[0]:.2g} of the loss and {errors[1]:.2g} of the gradients"

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gnnbench.core.counters import Metric
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, MiniBatch
+from gnnbench.core.precision import TF32, UNIT_ROUNDOFF
 from gnnbench.kernels import rng
 from gnnbench.kernels.dropout import Masks
 from gnnbench.kernels.library import load_native
@@ -24,9 +25,6 @@ from gnnbench.systems.runtime.parameter_movement import ParameterMovement
 
 if TYPE_CHECKING:
     from gnnbench.distributed.process_group import RankGroup
-
-
-ROUNDING = 2.0**-23  # largest relative distance of neighbouring float32 numbers
 
 
 class ModelTrainer:
@@ -46,9 +44,9 @@ class ModelTrainer:
         if cell.dropout:
             load_native()  # a worker's torch may be too old for it
         self.framework, self.device = framework, job.device
-        if job.device.type == "cuda":  # the gate's error bounds assume float32, not TF32
-            torch.backends.cuda.matmul.allow_tf32 = False
-            torch.backends.cudnn.allow_tf32 = False
+        if job.device.type == "cuda":  # the gate's error bounds assume the cell's precision
+            torch.backends.cuda.matmul.allow_tf32 = cell.precision == TF32
+            torch.backends.cudnn.allow_tf32 = cell.precision == TF32
         self.model: Stack = build(
             cell.model,
             framework,
@@ -57,6 +55,7 @@ class ModelTrainer:
             graph.num_classes,
             len(cell.fanouts),
             cell.seed,
+            cell.precision,
         )
         if cell.jitter:
             self.jitter(cell.jitter)
@@ -213,14 +212,15 @@ class ModelTrainer:
 
     @torch.no_grad()
     def jitter(self, seed: int) -> None:
-        """Multiply each parameter by 1 + a normal error of one float32 rounding step.
+        """Multiply each parameter by 1 + a normal error of one rounding step of the precision.
 
         Runs from such weights show how far rounding alone drives a training apart.
         """
         generator = torch.Generator().manual_seed(seed)
+        step = 2 * UNIT_ROUNDOFF[self._cell.precision]  # the distance of neighbouring numbers
         for parameter in self.model.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            parameter.mul_((1 + ROUNDING * noise).to(parameter.device))
+            parameter.mul_((1 + step * noise).to(parameter.device))
 
     def memory_bytes(self) -> dict[str, int]:
         """Return bytes on the device: copied labels, and the model with gradients and optimizer."""
