@@ -89,7 +89,9 @@ def fault_snippet(subject: Subject, violation: Violation) -> str:
             "    for hop in hops:",
             "        print('  (destination, source, edge id):', hop)",
             "        for dst, src, edge in hop:",
-            "            if not indptr[dst] <= edge < indptr[dst + 1] or indices[edge] != src:",
+            "            row = range(indptr[dst], indptr[dst + 1])",
+            "            edges = [edge] if edge is not None else row  # without edge ids, any",
+            "            if not any(e in row and indices[e] == src for e in edges):",
             "                print('  wrong: edge', edge, 'is not', src, '->', dst)",
             "",
         ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gnnbench.certification.certify import certify
+from gnnbench.certification.isolated import certify_isolated
 from gnnbench.certification.plan import QUICK
 from gnnbench.certification.subjects import subject_of
 from gnnbench.core.errors import MissingError
@@ -21,12 +22,20 @@ def test_own_sampler_passes_on_a_gpu(name: str):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["dgl", "graphbolt", "wholegraph", "cugraph-pyg"])
-def test_peer_is_certified_on_a_gpu(name: str):
-    """Whatever fails there, every batch can be read."""
+@pytest.mark.parametrize(
+    "name,known",
+    [("dgl", ""), ("graphbolt", ""), ("wholegraph", "isolated nodes"), ("cugraph-pyg", "")],
+)
+def test_peer_is_certified_on_a_gpu(name: str, known: str):
+    """Whatever fails there, batches can be read, except for ``known`` faults.
+
+    In a process of its own: GraphBolt 2.5 ends it by a segmentation fault.
+    """
     try:
-        subject = subject_of(name, "cuda", {})
+        subject_of(name, "cuda", {})
     except MissingError as error:
         pytest.skip(str(error))
-    entries = {e.name: e for e in certify(subject, PLAN).entries}
-    assert entries["readable"].verdict == "passes", entries["readable"].reason
+    entries = {e.name: e for e in certify_isolated(name, "cuda", {}, PLAN).entries}
+    readable = entries["readable"]
+    assert readable.verdict == ("fails" if known else "passes"), readable.reason
+    assert known in readable.reason
