@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gnnbench.core.errors import UsageError
 from gnnbench.kernels.aggregate_values import NARROW
 from gnnbench.kernels.autograd import Context
 from gnnbench.kernels.library import load_native, native_errors
@@ -36,6 +37,8 @@ def bias_relu(x: Tensor, bias: Tensor) -> Tensor:
     returned. Raises ``UsageError`` for a wrong dtype or shape.
     """
     if x.dtype in NARROW:
+        if bias.dtype != torch.float32 or x.shape[1:] != bias.shape:
+            raise UsageError(f"bias must be float32 [{x.shape[-1]}] for rows {x.dtype}")
         return torch.relu_(x + bias.to(x.dtype))
     load_native()
     with native_errors():

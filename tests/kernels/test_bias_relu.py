@@ -73,7 +73,9 @@ def test_gradients_are_identical_for_any_number_of_threads():
     [
         (torch.ones(2, 3), torch.ones(2), "bias must have a value for each of the 3 columns"),
         (torch.ones(2, 3), torch.ones(3, dtype=torch.float64), "bias must be float32"),
-        (torch.ones(2, 3).half(), torch.ones(3).half(), "x must be float32 or float64"),
+        (torch.ones(2, 3).int(), torch.ones(3).int(), "x must be float32 or float64"),
+        (torch.ones(2, 3).half(), torch.ones(3).half(), "bias must be float32"),
+        (torch.ones(2, 3).bfloat16(), torch.ones(2), r"bias must be float32 \[3\]"),
         (torch.ones(6), torch.ones(6), "x must"),
         (torch.ones(3, 2).t(), torch.ones(3), "x must be contiguous"),
     ],

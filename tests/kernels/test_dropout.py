@@ -109,7 +109,7 @@ def test_dropped_values_are_zero_even_if_they_are_not_finite():
         (torch.ones(2, 3), torch.arange(2), float("nan"), "p must be at least 0 and below 1"),
         (torch.ones(2, 3), torch.arange(1), 0.5, "nodes must have one row for each of the 2"),
         (torch.ones(2, 3), torch.ones(2), 0.5, "nodes must be int32 or int64"),
-        (torch.ones(2, 3).half(), torch.arange(2), 0.5, "x must be float32 or float64"),
+        (torch.ones(2, 3).int(), torch.arange(2), 0.5, "x must be float32 or float64"),
     ],
 )
 def test_bad_arguments_are_refused(x, nodes, p, words):
