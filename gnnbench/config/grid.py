@@ -161,7 +161,7 @@ class Fields:
         if key not in self._known_by_settings:
             try:
                 self._known_by_settings[key] = self._known(system, settings)
-            except MissingError:  # nobody knows what it is: its cells say so
+            except MissingError:  # its cells report why it is unknown
                 return settings
         paths = self._known_by_settings[key]
         self._paths.setdefault(system, set()).update(paths)
@@ -270,7 +270,7 @@ def _gpus_fault(cell: Cell) -> str:
 
 
 def _evaluation_fault(cell: Cell) -> str:
-    """Why nobody can evaluate what a cell trains, or ""."""
+    """Why the model that a cell trains cannot be evaluated, or ""."""
     if not cell.evaluate or cell.composed:
         return ""
     return (

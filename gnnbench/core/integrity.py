@@ -76,7 +76,7 @@ def _namespaces() -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def _is_fixed(name: str, value: object) -> bool:
-    """Whether nobody has a reason to replace a value: code, modules of gnnbench, constants.
+    """Whether a value must not be replaced: code, modules of gnnbench, constants.
 
     ``typing`` adds constructors to classes that implement a protocol when they are first used.
     """

@@ -185,7 +185,7 @@ def first_epoch_doubt(warm: Sequence[EpochSample], samples: Sequence[EpochSample
 
 
 def checked_doubt(cell: Cell, warm: Sequence[EpochSample], samples: Sequence[EpochSample]) -> str:
-    """Return a doubt if epochs of which many batches are copied take longer than others.
+    """Return a doubt if epochs with many copied batches take longer than others.
 
     A worker can find out which these are, and do in them alone what it should always do. On a CPU
     its CPU time is compared, which other programs change little; the shortest of several epochs,

@@ -17,7 +17,7 @@ from gnnbench.sampling.setting import CUMULATIVE, Setting
 ROW_WORKER = Option(
     "row_worker",
     "warp",
-    "who draws a row on a GPU: warp: a warp, or a block where a reservoir's row is long; block: a"
+    "what draws a row on a GPU: warp: a warp, or a block where a reservoir's row is long; block: a"
     " block whatever its degree, as DGL's kernel, with pick=reservoir only",
     ROW_WORKERS,
     added=True,

@@ -65,11 +65,11 @@ def test_marks_change_neither_samples_nor_rows_nor_hits(factored, small_graph, s
     shared = {"features.ratio": 0.2}
     plain = make(small_graph, "gnnlab", {**shared, "schedule": "serial"}, **SMALL)
     system = factored(samplers, trainers, {**shared, "schedule.marks": True}, system="gnnlab")
-    found = []
+    values = []
     find = type(system.stages.store._lookup).find
     assert system.check().ok
     system.stages.store._lookup.find = lambda ids: (
-        found.append(ids) or find(system.stages.store._lookup, ids)
+        values.append(ids) or find(system.stages.store._lookup, ids)
     )
     for epoch in range(2):
         ours, theirs = run(system, epoch), run(plain, epoch)
@@ -80,7 +80,7 @@ def test_marks_change_neither_samples_nor_rows_nor_hits(factored, small_graph, s
             assert counted(ours)[key] == counted(theirs)[key] > 0
         if trainers == 1:
             assert ours.loss == pytest.approx(theirs.loss, rel=1e-5)
-    assert found == []  # no epoch looks a node up
+    assert values == []  # no epoch looks a node up
     one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
     assert other.ok, other.reason
     assert other.digest == one.digest != ""

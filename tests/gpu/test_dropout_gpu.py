@@ -42,10 +42,10 @@ def test_unaligned_rows_and_a_place_on_the_device():
 
 def losses(system, epoch):
     system.run_epoch(epoch, Timeline.on(system.cell.device))
-    found = torch.stack(system.trainer.losses).tolist()
+    values = torch.stack(system.trainer.losses).tolist()
     report = system.audit(epoch)
     assert report.ok, report.reason
-    return found
+    return values
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ def needs_ampere():
 
 
 def losses(system, epochs=2):
-    found = []
+    collected = []
     for epoch in range(epochs):
         system.run_epoch(epoch, Timeline.on(system.cell.device))
-        found += torch.stack(system.trainer.losses).tolist()
+        collected += torch.stack(system.trainer.losses).tolist()
         report = system.audit(epoch)
         assert report.ok, report.reason
-    return found
+    return collected
 
 
 def build(graph, precision, settings=None, system="baseline", **changes):

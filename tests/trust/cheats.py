@@ -148,7 +148,7 @@ class WorkMovedToAudit(Honest):
 def own_timeline():
     """The harness's timeline of the epoch that calls ``run_epoch``, whose code stays as it is.
 
-    An epoch that is not timed has another one, which nobody reads.
+    An epoch that is not timed has another one, which is never read.
     """
     return sys._getframe(2).f_locals.get("own") or Timeline(HostClock())
 
@@ -258,7 +258,7 @@ class OwnSpanClock(Longer):
 
 
 class BookedElsewhere(Honest):
-    """Samples in a phase that nobody looks at."""
+    """Samples in a phase that is not checked."""
 
     def run_epoch(self, epoch, timeline):
         super().run_epoch(epoch, timeline)

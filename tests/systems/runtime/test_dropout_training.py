@@ -15,21 +15,21 @@ HALF = {"dropout": 0.5, "learning_rate": 0.01}
 
 def losses(system, epochs=3):
     """The loss of each batch, and whether it differs from that without dropout."""
-    found = []
+    collected = []
     for epoch in range(epochs):
         system.run_epoch(epoch, Timeline.on("cpu"))
-        found.append(torch.stack(system.trainer.losses).tolist())
+        collected.append(torch.stack(system.trainer.losses).tolist())
         report = system.audit(epoch)
         assert report.ok, report.reason
-    return found
+    return collected
 
 
 @pytest.fixture
 def right(small_graph):
     system = make(small_graph, model="graphsage", **HALF)
-    found = losses(system)
+    collected = losses(system)
     system.close()
-    return found
+    return collected
 
 
 def test_dropout_changes_training(right, small_graph):
@@ -99,10 +99,10 @@ def test_masks_depend_on_the_epoch_and_on_the_batch(small_graph):
     for epoch, number in ((0, 0), (0, 1), (1, 0), (0, 0)):
         system.trainer.epoch = epoch
         batch = system.stages.sampler.sample(seeds[0], 0, number)
-        found = system.trainer.masks_of(batch)
-        assert (found.p, found.batch, found.place) == (0.5, number, None)
-        assert torch.equal(found.nodes, batch.input_nodes)
-        masks.append(Masks(torch.arange(64), 0.5, found.key, found.batch)(0, x))
+        collected = system.trainer.masks_of(batch)
+        assert (collected.p, collected.batch, collected.place) == (0.5, number, None)
+        assert torch.equal(collected.nodes, batch.input_nodes)
+        masks.append(Masks(torch.arange(64), 0.5, collected.key, collected.batch)(0, x))
     first, *others, again = masks
     assert torch.equal(first, again)
     assert not any(torch.equal(first, other) for other in others)

@@ -29,13 +29,13 @@ SYSTEMS = [
 
 def losses(system, epochs=2):
     """The loss of each batch."""
-    found = []
+    collected = []
     for epoch in range(epochs):
         system.run_epoch(epoch, Timeline.on("cpu"))
-        found += torch.stack(system.trainer.losses).tolist()
+        collected += torch.stack(system.trainer.losses).tolist()
         report = system.audit(epoch)
         assert report.ok, report.reason
-    return found
+    return collected
 
 
 def multiplied(monkeypatch):
