@@ -144,10 +144,10 @@ class Pairing:
         """
         cells = [c for c in (pair.reference, pair.system) if c is not None and self._unprofiled(c)]
         earlier: dict[str, list[ProfileAnswer]] = {c.id: [] for c in cells}
-        for _ in range(self.measure.looks - 1):
+        for look in range(self.measure.looks - 1):
             for cell in filter(_samples_only, cells):
                 self._step(cell, "looking inside", 0.99)
-                earlier[cell.id].append(self._run_profile(cell, PROFILE))
+                earlier[cell.id].append(self._run_profile(cell, PROFILE, look))
         for cell in cells:
             self._step(cell, "looking inside", 0.99)
             tables, means = ProfileAnswer(), {}
@@ -165,9 +165,16 @@ class Pairing:
         done = cell.id in self.journal.profiles or cell.id in self.journal.failures
         return not done and bool(self._profiles(cell))
 
-    def _run_profile(self, cell: Cell, command: Command[ProfileAnswer]) -> ProfileAnswer:
-        """Return the answer of a fresh process, or the error with which it failed."""
-        worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib)
+    def _run_profile(
+        self, cell: Cell, command: Command[ProfileAnswer], look: int = -1
+    ) -> ProfileAnswer:
+        """Return the answer of a fresh process, or the error with which it failed.
+
+        Templates fork it in turn (``look``), except where memory is measured: a forked process
+        shares its template's.
+        """
+        templates = [None] if command == MEMORY else self.shared_cache.templates([cell], look)
+        worker = self.shared_cache.worker(cell, self.measure.memory_limit_gib, *templates)
         try:
             graph = self.shared_cache.graph(cell)
             worker.open(graph)

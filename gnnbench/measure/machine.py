@@ -18,7 +18,7 @@ from gnnbench.core.cgroups import usable_cores as usable_cores
 from gnnbench.core.errors import UsageError
 from gnnbench.core.host_memory import free_memory_bytes as free_memory_bytes
 from gnnbench.core.host_memory import memory_limit_bytes as memory_limit_bytes
-from gnnbench.measure.nvml import optional
+from gnnbench.measure.nvml import optional, visible_gpus
 from gnnbench.version import __version__
 
 PACKAGES = (
@@ -92,7 +92,10 @@ def versions() -> dict[str, str | None]:
 
 
 def gpus() -> list[GpuFacts] | None:
-    """Return name, memory, driver and state of each GPU; None without NVML."""
+    """Return name, memory, driver and state of each GPU that this process may use.
+
+    None without NVML.
+    """
     try:
         import pynvml
 
@@ -102,8 +105,7 @@ def gpus() -> list[GpuFacts] | None:
     try:
         driver = _text(pynvml.nvmlSystemGetDriverVersion())
         facts: list[GpuFacts] = []
-        for i in range(pynvml.nvmlDeviceGetCount()):
-            gpu = pynvml.nvmlDeviceGetHandleByIndex(i)
+        for gpu in visible_gpus(pynvml):
             facts.append(
                 {
                     "name": _text(pynvml.nvmlDeviceGetName(gpu)),

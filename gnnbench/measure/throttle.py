@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from types import ModuleType
 from typing import TypedDict
 
-from gnnbench.measure.nvml import optional
+from gnnbench.measure.nvml import optional, visible_gpus
 
 # Bits of nvmlClocksEventReasons (nvml.h). The software power cap (0x4) is normal at full load.
 REASONS = {
@@ -70,11 +69,7 @@ class GpuWatch:
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
-            if visible and not visible.isdigit():
-                self._gpu = pynvml.nvmlDeviceGetHandleByUUID(visible)
-            else:
-                self._gpu = pynvml.nvmlDeviceGetHandleByIndex(int(visible or 0))
+            self._gpu = next(iter(visible_gpus(pynvml)), None)
         except Exception:  # no library, driver or device
             self._gpu = None
 
