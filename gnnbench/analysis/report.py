@@ -69,6 +69,10 @@ FOLDERS = """\
 events (`events.jsonl`) and large tables. `gnnbench show FOLDER` prints a run, `gnnbench plot
 FOLDER` draws it.
 
+A run on 16 of 64 cores was measured while two or three others ran on other cores and other GPUs of
+the same host. They share the host's memory, so ratios of systems that gather rows by the cores have
+wider intervals than on a host of their own.
+
 Seven runs with large journals are committed without their epochs and events: those of `advise`,
 `breakdown` on the Xeon and `sampling-fastsample-grid` on the Epyc. Revision 010c3e92 has them.
 """
@@ -238,7 +242,9 @@ def machine(record: RunRecord) -> str:
     """The machine of a run and the versions of its packages, in one sentence."""
     hardware = record.machine
     memory = (hardware.memory_bytes or 0) / 2**30
-    parts = [f"{hardware.cores_usable} cores of {hardware.cpu}, {memory:.0f} GiB"]
+    is_part = hardware.cores_logical not in (None, hardware.cores_usable)
+    of_all = f" of {hardware.cores_logical}" if is_part else ""
+    parts = [f"{hardware.cores_usable}{of_all} cores of {hardware.cpu}, {memory:.0f} GiB"]
     parts += [f"{gpu.name} ({gpu.memory_bytes / 2**30:.0f} GiB)" for gpu in hardware.gpus or []]
     versions = record.versions
     parts += [f"{package} {versions[package]}" for package in VERSIONS if versions.get(package)]

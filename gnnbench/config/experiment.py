@@ -172,7 +172,8 @@ class Overridable(Strict):
     description: str = Field(default="", description="one line on its purpose")
     reference: Name = Field(
         default="baseline",
-        description="label of the cell that the others are compared with; none: each runs alone",
+        description="label of the cell that the others are compared with; none: only the pairs of"
+        " compare are compared, other cells run alone",
     )
     references: dict[str, Name] = Field(
         default={}, description="system -> label of a reference of its own"
@@ -230,6 +231,11 @@ class Experiment(Overridable):
     profiles: dict[str, Profile] = Field(
         default={}, description="by name other sizes of the same: any of the keys above"
     )
+    fitted: dict[str, dict[str, dict[str, JsonValue]]] = Field(
+        default={},
+        description="system -> dataset -> stages and fields of its recipe for cells on a GPU; a"
+        " run writes here what a system chose by the sizes of both",
+    )
 
     @model_validator(mode="after")
     def _axes_make_sense(self) -> Experiment:
@@ -265,7 +271,7 @@ class Experiment(Overridable):
 
     def _plain(self, without_none: bool = False) -> dict[str, JsonValue]:
         # Without them a definition is, and hashes, as before there could be any.
-        optional = ("compare", "references", "accuracy", "sweeps")
+        optional = ("compare", "references", "accuracy", "sweeps", "fitted")
         unused: dict[str, bool | set[str]] = {
             key: True for key in optional if not getattr(self, key)
         }

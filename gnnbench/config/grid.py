@@ -193,6 +193,8 @@ def _cell(
     )
     system = values["system"]
     given: dict[str, object] = {**experiment.systems.get(system, {})}
+    if values.get("device") == "cuda":
+        given |= experiment.fitted.get(system, {}).get(values["dataset"], {})
     varied: list[str] = []
     for axis, value in combination.items():
         if axis in SAMPLERS:

@@ -169,10 +169,10 @@ def _measure_into(
                     "stopped at the first failure; go on by giving the same with --resume"
                 )
                 break
-        for reference in _unmeasured(plan, journal):
+        for cell in _unmeasured(plan, journal):
             if stopped or request.only_failed:
                 break
-            pairing.run(CellPair(reference))
+            pairing.run(CellPair(cell))
     except KeyboardInterrupt:
         write()
         raise Interrupted(path) from None
@@ -247,11 +247,11 @@ def _any_failed(pair: CellPair, journal: RunJournal) -> bool:
 
 
 def _unmeasured(plan: Plan, journal: RunJournal) -> list[Cell]:
-    """Return references that were never measured because the compared system failed."""
-    references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
+    """Return cells that were never measured because those compared with them failed."""
+    cells = {c.id: c for p in plan.pairs for c in (p.reference, p.system) if c is not None}
     return [
         c
-        for c in references.values()
+        for c in cells.values()
         if c.id not in plan.failures and c.id not in journal.failures and not journal.measured(c)
     ]
 

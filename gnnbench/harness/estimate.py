@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell, Until
@@ -82,22 +82,39 @@ def usual_rounds(device: str, measure: MeasureLimits, start_s: float, round_s: f
     return min(best, fitting_rounds(measure.pairs[0], measure.time_budget_s, start_s, round_s))
 
 
-def _size(cell: Cell) -> tuple[int, int, int, int] | None:
-    """Return upper limits of nodes, edges, width and training nodes; a gather needs no edges."""
+class DatasetSize(NamedTuple):
+    """Upper limits of a dataset's counts."""
+
+    nodes: int
+    edges: int
+    width: int  # of a row of features
+    train: int  # nodes
+
+
+def dataset_size(dataset: str) -> DatasetSize | None:
+    """Return the size of a dataset, prepared or not; None where it is unknown."""
     from gnnbench.datasets import catalog, prepare
 
     try:
-        s = catalog.info(cell.dataset).summary
-        sizes = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
-        if s.state != "prepared" and (shape := prepare.expected(cell.dataset)) is not None:
-            sizes = (shape.nodes, shape.edges, shape.width, shape.train)
+        s = catalog.info(dataset).summary
+        if s.state != "prepared" and (shape := prepare.expected(dataset)) is not None:
+            return DatasetSize(shape.nodes, shape.edges, shape.width, shape.train)
     except GnnbenchError:
         return None
-    nodes, edges, width, train = sizes
-    return sizes if nodes and width and train and (edges or cell.gathers) else None
+    return DatasetSize(s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
 
 
-def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
+def _size(cell: Cell) -> DatasetSize | None:
+    """Return the size of a cell's dataset; None where counts are missing. A gather needs no
+    edges.
+    """
+    size = dataset_size(cell.dataset)
+    if size is None or not (size.nodes and size.width and size.train):
+        return None
+    return size if size.edges or cell.gathers else None
+
+
+def _epoch_seconds(cell: Cell, size: DatasetSize) -> float:
     """Return an upper bound: a tree of distinct nodes, limited by the size of the graph."""
     nodes, edges, width, train = size
     drawn, frontier = 0.0, float(min(cell.batch_size, train))
@@ -119,7 +136,7 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
 def epoch_is_cut(cell: Cell) -> bool:
     """Whether ``max_batches`` ends an epoch early; True where the dataset's size is not known."""
     size = _size(cell) if cell.max_batches else None
-    whole = math.inf if size is None else math.ceil(size[3] / cell.batch_size)
+    whole = math.inf if size is None else math.ceil(size.train / cell.batch_size)
     return 0 < cell.max_batches < whole
 
 

@@ -19,7 +19,7 @@ from gnnbench.core.cell import Until
 from gnnbench.core.errors import UsageError, setting
 from gnnbench.core.option import plain_text
 from gnnbench.datasets import names as names_of_data
-from gnnbench.harness import available, environment
+from gnnbench.harness import available, environment, feature_choice
 from gnnbench.harness.campaign import Request
 from gnnbench.harness.environment_pairs import add_environments
 from gnnbench.harness.plan import ALONE, Plan, ReferenceOverrides, make_plan
@@ -108,6 +108,7 @@ def _planned(
     with setting("figures"):
         for figure in resolved.figures:
             names.check("figure", figure, FIGURES)
+    resolved, choices = feature_choice.choose(resolved)
     plan = plan_of(resolved, over.systems, others)
     if not plan.cells:
         raise UsageError(
@@ -115,7 +116,7 @@ def _planned(
         )
     for cell in plan.cells:  # so that the run has the answers of the plug-ins
         environment.facts(cell.system), environment.cell_facts(cell)
-    plan.notes += [*filter(None, [note]), *_changed(resolved)]
+    plan.notes += [*filter(None, [note]), *choices, *_changed(resolved)]
     return resolved, plan
 
 

@@ -13,7 +13,7 @@ from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
 from gnnbench.schema.run_json import SweepPointJson
 
-ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compared with anything
+ALONE = "none"  # in a reference's place: only couples are compared, other cells run alone
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ def make_plan(
 ) -> Plan:
     """Pair every runnable cell with the reference cell of its group, or with its ``own`` reference.
 
+    Without a reference a cell is measured alone, unless it is in a couple of ``compare``.
     A system's own reference is added if the grid lacks it. The system is then measured with the
     group's reference too, and both references with each other (``Plan.couples``). ``reference`` and
     the couples of ``compare`` are labels.
@@ -117,6 +118,8 @@ def make_plan(
     elsewhere(plan)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
+    compared = {c.id for p in plan.pairs if p.reference for c in (p.system, p.reference)}
+    plan.pairs = [p for p in plan.pairs if p.reference or p.system.id not in compared]
     fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]
     if fitting == [False, True] and all(p.reference is None for p in plan.pairs):
         plan.notes.append(f"'{reference}' was not selected, so nothing is compared")

@@ -30,9 +30,13 @@ def mode_values(
 ) -> tuple[Tensor, Tensor | None]:
     """What each edge counts for ``[num_edges]``, and with ``"gcn"`` each destination ``[num_dst]``.
 
-    ``dst`` int64 ``[num_edges]`` are the edges' destinations. Differentiable in ``edge_weight``.
-    Raises ``UsageError`` for a wrong mode or number of weights.
+    ``dst`` int64 ``[num_edges]`` are the edges' destinations. Values of a narrow ``dtype`` are
+    computed in float32 and rounded once. Differentiable in ``edge_weight``. Raises ``UsageError``
+    for a wrong mode or number of weights.
     """
+    if dtype in NARROW:
+        wide, wide_own = mode_values(block, dst, mode, edge_weight, torch.float32)
+        return wide.to(dtype), None if wide_own is None else wide_own.to(dtype)
     check_mode(mode)
     if edge_weight is None:
         degree = block.indptr.diff().to(dtype)

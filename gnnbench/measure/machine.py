@@ -18,7 +18,7 @@ from gnnbench.core.cgroups import usable_cores as usable_cores
 from gnnbench.core.errors import UsageError
 from gnnbench.core.host_memory import free_memory_bytes as free_memory_bytes
 from gnnbench.core.host_memory import memory_limit_bytes as memory_limit_bytes
-from gnnbench.measure.nvml import optional, visible_gpus
+from gnnbench.core.nvml import opened, optional, visible_gpus
 from gnnbench.version import __version__
 
 PACKAGES = (
@@ -96,29 +96,21 @@ def gpus() -> list[GpuFacts] | None:
 
     None without NVML.
     """
-    try:
-        import pynvml
+    with opened() as nvml:
+        return None if nvml is None else optional(nvml, lambda: _gpu_facts(nvml))
 
-        pynvml.nvmlInit()
-    except Exception:  # no library or no driver
-        return None
-    try:
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
-        facts: list[GpuFacts] = []
-        for gpu in visible_gpus(pynvml):
-            facts.append(
-                {
-                    "name": _text(pynvml.nvmlDeviceGetName(gpu)),
-                    "memory_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total),
-                    "driver": driver,
-                    **_gpu_state(pynvml, gpu),
-                }
-            )
-        return facts
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
+
+def _gpu_facts(nvml: ModuleType) -> list[GpuFacts]:
+    driver = _text(nvml.nvmlSystemGetDriverVersion())
+    return [
+        {
+            "name": _text(nvml.nvmlDeviceGetName(gpu)),
+            "memory_bytes": int(nvml.nvmlDeviceGetMemoryInfo(gpu).total),
+            "driver": driver,
+            **_gpu_state(nvml, gpu),
+        }
+        for gpu in visible_gpus(nvml)
+    ]
 
 
 def _gpu_state(nvml: ModuleType, gpu: object) -> GpuState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TypedDict
 
-from gnnbench.measure.nvml import optional, visible_gpus
+from gnnbench.core.nvml import optional, visible_gpus
 
 # Bits of nvmlClocksEventReasons (nvml.h). The software power cap (0x4) is normal at full load.
 REASONS = {

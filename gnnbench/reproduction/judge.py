@@ -78,7 +78,8 @@ def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
             verdict = UNCLEAR
             reason = _sentences(reason, f"{doubt}, so it does not refute the claim")
         if claim.cause:
-            rates = rates_here(claim.paper, findings[0].evidence, runs)
+            outside = next((f for f in findings if f.verdict == REFUTED), findings[0])
+            rates = rates_here(claim.paper, outside.evidence, runs)
             reason = _sentences(reason, rates)
     return ClaimVerdict(claim, verdict, _join(reason, overlap_note(claim, runs)), findings)
 

@@ -43,6 +43,7 @@ class GpuRecord(OpenModel):
 class MachineRecord(OpenModel):
     """The machine of a run; a key is None where it is unknown."""
 
+    cores_logical: int | None = None
     cores_usable: int | None = None
     cpu: str | None = None
     memory_bytes: int | float | None = None

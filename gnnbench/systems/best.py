@@ -2,13 +2,15 @@
 
 On a GPU: Fused-Map, asked ahead so that nobody waits for sizes; the rows of a window's batches read
 once, page by page; our fastest aggregation, a training step as one CUDA graph; all three phases
-concurrently. Where the table fits the GPU's memory ``features=gpu`` is to be taken. On a CPU
-keeping rows costs more than it saves: there FastSample's sampler, a plain gather and ``csr``,
-prefetched. Samplers, stores and schedules were measured one by one (``docs/results.md``).
+concurrently. A run puts the whole table on the GPU where it fits, else a cache of what fits below
+the windows. On a CPU keeping rows costs more than it saves: there FastSample's sampler, a plain
+gather and ``csr``, prefetched. Samplers, stores and schedules were measured one by one
+(``docs/results.md``).
 """
 
 from __future__ import annotations
 
+from gnnbench.features.fit import table_or_cached_windows
 from gnnbench.features.spec import Host, Window
 from gnnbench.models.aggregation import FEWEST_BYTES, Csr, Tuned
 from gnnbench.pipelines.prefetch import Prefetch
@@ -25,4 +27,5 @@ BEST = Recipe(
     aggregate=Tuned(linear=FEWEST_BYTES),
     schedule=Prefetch(step=GRAPH),
     on_cpu=(native("fastsample"), Host(), Csr(linear=FEWEST_BYTES), Prefetch()),
+    fit=table_or_cached_windows,
 )

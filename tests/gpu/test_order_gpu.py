@@ -25,13 +25,13 @@ def test_batches_that_wait_on_the_host_train_the_same_in_less_memory(small_graph
         settings = {
             "order": "greedy", "order.window": 16, "order.waiting": waiting, "features": "match",
         }  # fmt: skip
+        before = torch.cuda.memory_allocated()
         system = make(small_graph, settings=settings, device="cuda")
         report = system.check()
         assert report.ok, report.reason
         losses[waiting] = [run(system, epoch).loss for epoch in range(2)]
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
         assert run(system, 2).ok
         peaks[waiting] = torch.cuda.max_memory_allocated() - before
         system.close()

@@ -188,9 +188,9 @@ def test_own_reference_equal_to_the_groups_adds_nothing():
     assert shown(made) == [("a2", "b", False)] and made.couples == []
 
 
-def test_reference_none_runs_each_cell_alone():
-    made = plan(cells("a", "b"), reference="none", own=OWN_REFERENCE, compare=[("a", "b")])
-    assert shown(made) == [(None, "a", False), (None, "b", False), ("a", "b", True)]
+def test_reference_none_runs_alone_what_is_in_no_couple():
+    made = plan(cells("a", "b", "c"), reference="none", own=OWN_REFERENCE, compare=[("a", "b")])
+    assert shown(made) == [(None, "c", False), ("a", "b", True)]
     assert {i: c.id for i, c in made.references.items()} == {c.id: c.id for c in made.cells}
     assert made.notes == []
 

@@ -12,6 +12,7 @@ from gnnbench.core.errors import UnsupportedError, UsageError, setting
 from gnnbench.core.missing import Missing
 from gnnbench.core.option import Option
 from gnnbench.core.stage import Spec
+from gnnbench.features.fit import Fit
 from gnnbench.features.spec import Host, StoreSpec
 from gnnbench.models.aggregation import AggregateSpec, Csr
 from gnnbench.pipelines import find
@@ -50,7 +51,8 @@ class Recipe:
 
     ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
     system to run instead if this one is missing and was not named. ``on_cpu`` are stages that
-    replace those of their kinds on a CPU; a setting of the same kind overrides them.
+    replace those of their kinds on a CPU; a setting of the same kind overrides them. ``fit``
+    chooses settings of the feature store by sizes, where a run sets none.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Recipe:
     paper: str = ""
     stand_in: str = ""
     on_cpu: tuple[Spec, ...] = ()
+    fit: Fit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnnbench.measure.nvml import visible_gpus
+from gnnbench.core.nvml import visible_gpus
 
 
 class FakeNvml:
