@@ -40,8 +40,12 @@ def gpu_memory_bytes() -> int:
         if nvml is None:
             return 0
         gpus = optional(nvml, lambda: visible_gpus(nvml)) or []
-        sizes = [optional(nvml, lambda g=g: nvml.nvmlDeviceGetMemoryInfo(g).total) for g in gpus]
-    return min((int(size) for size in sizes if size), default=0)
+        sizes = [_memory_bytes(nvml, gpu) for gpu in gpus]
+    return min((size for size in sizes if size), default=0)
+
+
+def _memory_bytes(nvml: ModuleType, gpu: object) -> int | None:
+    return optional(nvml, lambda: int(nvml.nvmlDeviceGetMemoryInfo(gpu).total))
 
 
 def optional(nvml: ModuleType, query: Callable[[], T]) -> T | None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnnbench.config.experiment import MeasureLimits
-from gnnbench.core.cell import Cell, Until
+from gnnbench.core.cell import Cell, Until, flat
 from gnnbench.core.errors import DataError, GnnbenchError
 from gnnbench.core.fanouts import ALL, at_most
 from gnnbench.harness.environment import facts
@@ -20,16 +20,28 @@ from gnnbench.statistics.stopping_rule import even_rounds, fitting_rounds
 if TYPE_CHECKING:
     from gnnbench.datasets.cost import Cost
 
-# Rates of two cores of an EPYC: medians of 400 cells of all systems, where edges and nodes are
-# counted as a tree without repetition. On a GPU, starting takes longer than the epochs.
-SAMPLED_PER_SECOND = 40e6  # edges
-BYTES_PER_SECOND = 6e9  # feature rows gathered
-AGGREGATED_PER_SECOND = 12e6  # edges, forward and backward
-FLOPS = 30e9  # dense layers, forward and backward
+
+@dataclass(frozen=True)
+class Rates:
+    """Work per second: sampled edges, bytes of gathered rows, aggregated edges (forward and
+    backward) and operations of dense layers. Edges and nodes are counted as a tree without
+    repetition.
+    """
+
+    sampled: float
+    gathered_bytes: float
+    aggregated: float
+    flops: float
+
+
+# Two cores of an EPYC: medians of 400 cells of all systems. An H100 with 16 cores: 40 cells.
+RATES = {"cpu": Rates(40e6, 6e9, 12e6, 30e9), "cuda": Rates(2e9, 30e9, 1e9, 10e12)}
+SAMPLED_BY_A_CORE = 20e6  # edges per second, where the cores sample for a GPU
 # Seconds of a cell's trials besides its epochs, by type of device.
-START_S = {"cpu": 0.5, "cuda": 3.0}  # fork, open, set-up, end
-GATE_S = {"cpu": 1.0, "cuda": 8.0}  # of the first trial: gate, probe, recheck
-EPOCH_S = {"cpu": 0.15, "cuda": 0.15}  # around each epoch, until devices and threads are quiet
+START_S = {"cpu": 0.5, "cuda": 1.7}  # fork, open, set-up, end
+GATE_S = {"cpu": 1.0, "cuda": 3.0}  # of the first trial: gate, probe, recheck
+PROFILE_S = {"cpu": 0.5, "cuda": 4.0}  # a process that looks at the stages of one sampler
+EPOCH_S = {"cpu": 0.15, "cuda": 0.1}  # around each epoch, until devices and threads are quiet
 GATE_EPOCHS = 4  # that the checks of a first trial last
 ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are requested
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
@@ -64,8 +76,8 @@ def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     first_s = trial_s + GATE_S[device] * n + GATE_EPOCHS * epoch_s
     # Most comparisons end at their first look; a budget ends them between pairs.
     seconds = max(first_s, min(first_s + (look - 1) * trial_s, budget_s))
-    looks = measure.looks if pair.system.until == Until.SAMPLE.word else 1
-    seconds += looks * (START_S[device] + _epoch_seconds(pair.system, size))  # its profile
+    if pair.system.until == Until.SAMPLE.word:
+        seconds += measure.looks * (PROFILE_S[device] + _epoch_seconds(pair.system, size))
     grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
     batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
@@ -124,12 +136,15 @@ def _epoch_seconds(cell: Cell, size: DatasetSize) -> float:
         frontier = min(frontier + hop, nodes)
     batches = math.ceil(train / cell.batch_size)
     batches = min(batches, cell.max_batches) if cell.max_batches else batches
-    rows = frontier * width
-    seconds = drawn / SAMPLED_PER_SECOND if cell.fanouts else 0.0
+    rows, rates = frontier * width, RATES[cell.device]
+    sampled = rates.sampled
+    if cell.device == "cuda" and flat(cell.recipe).get("sampler.topology") == "cpu":
+        sampled = SAMPLED_BY_A_CORE * machine.resolve_threads(cell.threads)
+    seconds = drawn / sampled if cell.fanouts else 0.0
     if cell.until != Until.SAMPLE.word:
-        seconds += rows * 4 / BYTES_PER_SECOND
+        seconds += rows * 4 / rates.gathered_bytes
     if cell.until == Until.COMPUTE.word:  # forward, and the weights' gradient
-        seconds += drawn / AGGREGATED_PER_SECOND + rows * cell.hidden * 4 / FLOPS
+        seconds += drawn / rates.aggregated + rows * cell.hidden * 4 / rates.flops
     return batches * seconds
 
 

@@ -118,8 +118,9 @@ def make_plan(
     elsewhere(plan)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
-    compared = {c.id for p in plan.pairs if p.reference for c in (p.system, p.reference)}
-    plan.pairs = [p for p in plan.pairs if p.reference or p.system.id not in compared]
+    if reference == ALONE:
+        compared = {c.id for p in plan.pairs if p.reference for c in (p.system, p.reference)}
+        plan.pairs = [p for p in plan.pairs if p.reference or p.system.id not in compared]
     fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]
     if fitting == [False, True] and all(p.reference is None for p in plan.pairs):
         plan.notes.append(f"'{reference}' was not selected, so nothing is compared")

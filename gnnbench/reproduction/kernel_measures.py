@@ -70,14 +70,14 @@ def hit_rate_gap(evidence: RunEvidence, row: CellRow) -> Estimate:
 def sampler_throughput(of: Literal["compute", "memory"]) -> MeasureFunction:
     """Share of the GPU's peak throughput that a sampler's longest kernel reaches.
 
-    Exact: ncu counts one batch, with empty caches.
+    Exact: ncu counts one batch, with empty caches. It reports 0 for a kernel that it did not count.
     """
 
     def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
         for r in evidence.run.roofline:
             if (r["kind"], r["id"], r["name"]) == ("kernel", row["id"], "sample"):
                 share = r[f"{of}_throughput"]
-                return NOTHING if share is None else exact(share)
+                return exact(share) if share else NOTHING
         return NOTHING
 
     return measure

@@ -4,7 +4,7 @@ import pytest
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
-from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate, usual_rounds
+from gnnbench.harness.estimate import PROFILE_S, ROOFLINE_S, describe, estimate, usual_rounds
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import CellPair, Plan
 
@@ -73,11 +73,19 @@ def test_estimate_ignores_rounds_beyond_the_time_budget():
 
 
 def test_estimate_grows_with_each_phase():
+    """Samplers that run alone are profiled, too."""
     sample, memory_io, compute = (
         estimate(CellPair(replace(CELL, until=until)), MEASURE).seconds
         for until in ("sample", "memory_io", "compute")
     )
-    assert sample < memory_io < compute
+    assert sample - PROFILE_S["cpu"] < memory_io < compute
+
+
+def test_estimate_knows_that_cores_sample_slower_than_a_gpu():
+    on_gpu = replace(CELL, dataset="products~twin", device="cuda", batch_size=8000)
+    by_cores = replace(on_gpu, recipe={"sampler": {"name": "fused-map", "topology": "cpu"}})
+    seconds = [estimate(CellPair(c), MEASURE).seconds for c in (on_gpu, by_cores)]
+    assert seconds[0] < seconds[1]
 
 
 def test_estimate_has_as_many_rounds_as_a_run():
