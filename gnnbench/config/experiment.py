@@ -103,18 +103,15 @@ class MeasureLimits(Strict):
     memory: bool = Field(
         default=False, description="report memory by component, in a process that times nothing"
     )
-
     kernels: bool = Field(
         default=False,
         description="on a GPU, report the kernels of an epoch by name, also beyond sampling, in a"
         " process that times nothing",
     )
-
     trace: bool = Field(
         default=False,
         description="write a trace of an epoch for Perfetto, in a process that times nothing",
     )
-
     looks: Annotated[int, Field(ge=1)] = Field(
         default=1,
         description="profiling runs of a sampler, alternating with its reference; with several, the"
