@@ -46,13 +46,27 @@ def make(graph, system="baseline", settings=None, until="compute", setup=True, *
     return composed
 
 
-def timed(system, epoch):
-    """Run an epoch under a timeline; what the timeline adds up to."""
+def epoch_timeline(system, epoch=0):
+    """Run an epoch; its timeline."""
     timeline = Timeline.on(system.cell.device)
     timeline.start()
     system.run_epoch(epoch, timeline)
     timeline.stop()
-    return timeline.sweep()
+    return timeline
+
+
+def timed(system, epoch):
+    """Run an epoch under a timeline; what the timeline adds up to."""
+    return epoch_timeline(system, epoch).sweep()
+
+
+def verify_timed(system, epoch=2):
+    """Verify an epoch; the report and the timeline."""
+    timeline = Timeline.on(system.cell.device)
+    timeline.start()
+    report = system.verify(epoch, timeline)
+    timeline.stop()
+    return report, timeline
 
 
 def run(system, epoch=0):

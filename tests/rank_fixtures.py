@@ -1,8 +1,13 @@
+import os
+import signal
+
 import pytest
-from compose import make
+from compose import make, run
 from rank_groups import SMALL
 from rank_pool import ranks_from
 from two_processes import alive
+
+from gnnbench.distributed.rank_failure import RankDiedError
 
 
 def groups(graph):
@@ -23,6 +28,15 @@ def groups(graph):
 
     yield build
     end()
+
+
+def assert_a_killed_rank_ends_the_epoch(system):
+    assert run(system).ok
+    first, *others = system.schedule.pids
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
+        run(system, 1)
+    assert not any(map(alive, others))
 
 
 @pytest.fixture

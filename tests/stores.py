@@ -49,6 +49,23 @@ def table(dtype, width):
     return raw.view(dtype).view(NODES, width)
 
 
+def batch(ids, dtype=torch.int32):
+    """A batch that needs the rows of these nodes."""
+    return SimpleNamespace(input_nodes=torch.as_tensor(ids, dtype=dtype))
+
+
+class Locked:
+    """``LockedTensor`` where there is no GPU."""
+
+    mapping_share = None
+
+    def __init__(self, table, device, what, memory):
+        self.tensor = table
+
+    def close(self):
+        pass
+
+
 def same(rows, right):
     """Whether rows are equal bit by bit."""
     return rows.dtype is right.dtype and torch.equal(

@@ -1,10 +1,10 @@
 """Shared code of the tests of a producer's process, on a CPU and on a GPU."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from compose import counted, make
 
 from gnnbench.core import registry
@@ -14,8 +14,8 @@ TWO = {"schedule": "producer-consumer"}
 OWN = {"handed_bytes", "buffer_bytes", "buffers_grown", "copied_bytes", "synchronisations"}
 
 
-@contextmanager
-def planted_store(monkeypatch) -> Iterator:
+@pytest.fixture
+def planted(monkeypatch):
     """Settings of a store that fails in the producer, once in each epoch."""
     monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
     registry.entries.cache_clear()
@@ -24,13 +24,13 @@ def planted_store(monkeypatch) -> Iterator:
     registry.entries.cache_clear()
 
 
-@contextmanager
-def two_processes(graph) -> Iterator:
+@pytest.fixture
+def two(small_graph):
     """Builds systems of two processes; checks that both end."""
     made = []
 
     def build(settings=None, **changes):
-        made.append(make(graph, settings={**TWO, **(settings or {})}, **changes))
+        made.append(make(small_graph, settings={**TWO, **(settings or {})}, **changes))
         return made[-1]
 
     yield build

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from compose import counted, make, run
+from compose import counted, epoch_timeline, make, run, run_alike
+from rank_fixtures import assert_a_killed_rank_ends_the_epoch
 from rank_groups import SMALL, trained
 from two_processes import alive
 
@@ -19,7 +20,6 @@ from gnnbench.distributed import rank_monitor
 from gnnbench.distributed.merge import BatchShard, RankEpoch, merge_ranks
 from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.distributed.shard_epoch import seed_shard
-from gnnbench.measure.timeline import Timeline
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.verification import digest_of
 
@@ -155,19 +155,12 @@ def test_reordered_batches_have_equal_losses_for_any_number_of_ranks(group, smal
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 def test_ranks_without_a_model_sample_and_fetch(group, small_graph, until):
-    plain = run(make(small_graph, until=until, **SMALL))
-    report = run(group(2, until=until))
-    assert report.ok, report.reason
-    assert report.sampled_edges == plain.sampled_edges
-    assert report.unique_nodes == plain.unique_nodes
+    run_alike(group(2, until=until), make(small_graph, until=until, **SMALL), 0)
 
 
 def test_phases_bytes_and_imbalance_are_reported_by_rank(group):
     system = group(2)
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     spans = timeline.spans()
     assert {s.lane for s in spans} == {"rank 0", "rank 1"}
     for lane in ("rank 0", "rank 1"):
@@ -187,15 +180,9 @@ def test_phases_bytes_and_imbalance_are_reported_by_rank(group):
 
 
 def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
-    system = own_group(3)
-    assert run(system).ok
-    first, *others = system.schedule.pids
-    began = time.monotonic()
-    os.kill(first, signal.SIGKILL)
-    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
-        run(system, 1)
+    system, began = own_group(3), time.monotonic()
+    assert_a_killed_rank_ends_the_epoch(system)
     assert time.monotonic() - began < 60
-    assert not any(map(alive, others))
     with pytest.raises(RankDiedError, match="rank 1 died"):
         run(system, 2)
 

@@ -8,9 +8,8 @@ import time
 
 import pytest
 import torch
-from compose import counted, make, run
-from factored_ranks import SMALL, factored_systems
-from rank_pool import ranks_from
+from compose import counted, epoch_timeline, make, run, run_alike
+from factored_ranks import SMALL
 from torch import nn
 
 from gnnbench.distributed.launcher import Launcher
@@ -19,12 +18,6 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture
-def factored(small_graph, rank_pool):
-    with ranks_from(rank_pool), factored_systems(small_graph) as build:
-        yield build
 
 
 def trained(system, epochs=3):
@@ -146,13 +139,10 @@ def test_fewer_batches_than_trainers_and_samplers_are_valid(factored):
 
 
 def test_factored_ranks_without_a_model_sample_and_fetch(factored, small_graph):
-    plain = run(make(small_graph, until="memory_io", **SMALL))
-    report = run(factored(1, 2, until="memory_io"))
-    assert report.ok, report.reason
-    assert report.sampled_edges == plain.sampled_edges
-    assert report.unique_nodes == plain.unique_nodes
+    plain = make(small_graph, until="memory_io", **SMALL)
+    ours, theirs = run_alike(factored(1, 2, until="memory_io"), plain, 0)
     of_rows = ("features", "feature_bytes", "host")
-    assert counted(report)[of_rows] == counted(plain)[of_rows]
+    assert counted(ours)[of_rows] == counted(theirs)[of_rows]
 
 
 def test_a_full_queue_blocks_the_sampler(factored):
@@ -165,10 +155,7 @@ def test_a_full_queue_blocks_the_sampler(factored):
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = slow
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     report = system.audit(0)
     assert report.ok, report.reason
     counts = counted(report)
@@ -301,10 +288,7 @@ def test_auto_allocation_measures_an_epoch_without_changing_the_model(factored, 
 
 def test_phases_idle_and_waiting_are_reported_by_rank(factored):
     system = factored(1, 2)
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     spans = timeline.spans()
     assert {s.lane for s in spans if s.phase == "sample"} == {"rank 2"}
     assert {s.lane.split()[1] for s in spans if s.phase == "compute"} == {"0", "1"}

@@ -5,21 +5,14 @@ from itertools import pairwise
 
 import pytest
 import torch
-from compose import counted, make, run
-from factored_ranks import SMALL, factored_systems
-from rank_pool import ranks_from
+from compose import counted, epoch_timeline, make, run
+from factored_ranks import SMALL
 
 from gnnbench.measure.timeline import Timeline
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 NODES = 400
-
-
-@pytest.fixture
-def factored(small_graph, rank_pool):
-    with ranks_from(rank_pool), factored_systems(small_graph) as build:
-        yield build
 
 
 def cached(report, ranks):
@@ -118,10 +111,7 @@ def trains_late(system, seconds=0.0):
 @pytest.mark.parametrize("marks", [False, True])
 def test_the_phase_sample_is_reported_in_its_parts(factored, marks):
     system = factored(1, 1, {"features.ratio": 0.2, "schedule.marks": marks}, system="gnnlab")
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     counts = counted(system.audit(0))
     parts = {name: n for (_, name, rank), n in counts.items() if rank == "1"}
     names = ["draw", "mark", "copy"] if marks else ["draw", "copy"]

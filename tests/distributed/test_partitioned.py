@@ -1,19 +1,16 @@
 """Partitioned graphs: ranks sample and learn as one process; rounds and bytes are exact."""
 
-import os
-import signal
 from dataclasses import replace
 
 import pytest
 import torch
 from collectives import collectives
-from compose import counted, make, run
+from compose import counted, make, run, run_alike
+from rank_fixtures import assert_a_killed_rank_ends_the_epoch
 from rank_groups import SMALL, trained
-from two_processes import alive
 
 from gnnbench.core.cell import Until
 from gnnbench.distributed.partition.methods import partition
-from gnnbench.distributed.rank_failure import RankDiedError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
@@ -149,11 +146,7 @@ def test_an_empty_part_and_one_without_training_nodes_are_valid(
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 @pytest.mark.parametrize("mode", MODES)
 def test_parts_without_a_model_sample_and_fetch(group, small_graph, mode, until):
-    plain = run(make(small_graph, until=until, **SMALL))
-    report = run(split(group, 2, mode, until))
-    assert report.ok, report.reason
-    assert report.sampled_edges == plain.sampled_edges
-    assert report.unique_nodes == plain.unique_nodes
+    run_alike(split(group, 2, mode, until), make(small_graph, until=until, **SMALL), 0)
 
 
 def test_partition_time_and_quality_are_counted_at_setup(group, small_graph):
@@ -187,13 +180,7 @@ def test_wrong_part_fails_the_gate(group, small_graph):
 
 
 def test_a_killed_rank_ends_the_epoch_of_parts(own_group):
-    system = split(own_group, 3, "vanilla")
-    assert run(system).ok
-    first, *others = system.schedule.pids
-    os.kill(first, signal.SIGKILL)
-    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
-        run(system, 1)
-    assert not any(map(alive, others))
+    assert_a_killed_rank_ends_the_epoch(split(own_group, 3, "vanilla"))
 
 
 def test_unsupported_recipes_of_partitions_are_refused():

@@ -15,7 +15,7 @@ import planted_stages
 import pytest
 import torch
 from compose import counted, make, run, timed, without_times
-from two_processes import TWO, alive, planted_store, two_processes, without_own
+from two_processes import TWO, alive, without_own
 
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError, UsageError
@@ -32,18 +32,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 TINY = {"batch_size": 2, "fanouts": (3, 2)}  # a hundred batches
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten
-
-
-@pytest.fixture
-def planted(monkeypatch):
-    with planted_store(monkeypatch) as settings:
-        yield settings
-
-
-@pytest.fixture
-def two(small_graph):
-    with two_processes(small_graph) as build:
-        yield build
 
 
 def wait_until(holds):

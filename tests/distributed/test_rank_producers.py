@@ -6,7 +6,7 @@ import time
 
 import psutil
 import pytest
-from compose import counted, run, without_times
+from compose import counted, epoch_timeline, run, without_times
 from two_processes import OWN, alive
 
 from gnnbench.core.cell import Until
@@ -52,10 +52,7 @@ def test_ranks_train_on_what_their_producers_gather(group, processes, way):
 
 def test_processes_of_a_rank_have_lanes(group):
     system = group(2, {**WHOLE, "schedule.processes": 3}, **NINE)
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     spans = timeline.spans()
     for rank in range(2):
         own = list(range(rank, 9, 2))

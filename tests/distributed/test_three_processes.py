@@ -11,15 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
-from compose import counted, make, run, timed, without_times
-from two_processes import alive, planted_store, two_processes, without_own
+from compose import counted, make, run, timed, verify_timed, without_times
+from two_processes import alive, without_own
 
 from gnnbench.core.cell import Until
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.distributed import mps, producer_consumer
 from gnnbench.distributed.producer_client import ProducerDiedError
 from gnnbench.distributed.producer_consumer import start_early
-from gnnbench.measure.timeline import Timeline
 from gnnbench.systems.runtime.find import find
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -29,15 +28,8 @@ SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
 
 
 @pytest.fixture
-def planted(monkeypatch):
-    with planted_store(monkeypatch) as settings:
-        yield settings
-
-
-@pytest.fixture
-def three(small_graph):
-    with two_processes(small_graph) as build:
-        yield lambda settings=None, **changes: build({**(settings or {}), **THREE}, **changes)
+def three(two):
+    return lambda settings=None, **changes: two({**(settings or {}), **THREE}, **changes)
 
 
 def sampler_of(system):
@@ -47,10 +39,7 @@ def sampler_of(system):
 
 
 def verified(system, epoch):
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    report = system.verify(epoch, timeline)
-    timeline.stop()
+    report, timeline = verify_timed(system, epoch)
     assert report.ok, report.reason
     return report, timeline
 

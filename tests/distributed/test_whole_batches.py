@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from compose import counted, make, run
+from compose import counted, make, run, run_alike
+from rank_fixtures import assert_a_killed_rank_ends_the_epoch
 from rank_groups import SMALL
 from two_processes import alive
 
@@ -184,11 +185,7 @@ def test_workers_of_pyg_sample_ahead_only_the_batches_of_their_rank(small_graph)
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 def test_ranks_without_a_model_sample_and_fetch(group, small_graph, until):
-    plain = run(make(small_graph, until=until, **SMALL))
-    report = run(group(3, WHOLE, until=until))
-    assert report.ok, report.reason
-    assert report.sampled_edges == plain.sampled_edges
-    assert report.unique_nodes == plain.unique_nodes
+    run_alike(group(3, WHOLE, until=until), make(small_graph, until=until, **SMALL), 0)
 
 
 def skips_a_batch(self, epoch, batches, right=WholeBatchEpoch.run):
@@ -239,13 +236,7 @@ def test_a_wrong_rank_is_detected(group, monkeypatch, where, name, fault, reason
 
 
 def test_killed_rank_ends_the_epoch(own_group):
-    system = own_group(3, WHOLE)
-    assert run(system).ok
-    first, *others = system.schedule.pids
-    os.kill(first, signal.SIGKILL)
-    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
-        run(system, 1)
-    assert not any(map(alive, others))
+    assert_a_killed_rank_ends_the_epoch(own_group(3, WHOLE))
 
 
 def test_rank_that_waits_for_a_hanging_one_is_not_blamed(own_group, monkeypatch):

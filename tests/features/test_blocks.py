@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from stores import Locked
 
 from gnnbench.analysis.labels import fits, labels
 from gnnbench.core.cell import Cell, flat
@@ -99,15 +100,6 @@ def reader(monkeypatch):
 
     def gather_once(table, batches, distinct, out):
         return torch.index_select(table, 0, torch.cat(batches).long(), out=out)
-
-    class Locked:
-        mapping_share = None
-
-        def __init__(self, table, device, what, memory):
-            self.tensor = table
-
-        def close(self):
-            pass
 
     monkeypatch.setattr(uva, "LockedTensor", Locked)
     monkeypatch.setattr(uva, "gather_zero_copy", zero_copy)

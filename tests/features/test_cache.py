@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stores import batch
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
@@ -26,10 +27,6 @@ def footprint(epoch):
 
 def store(graph, **options):
     return Cache(**options).resolved("cpu").build(Job(Cell("e", "s", "g", ""), graph, Counts()))
-
-
-def batch(ids, dtype=torch.int32):
-    return SimpleNamespace(input_nodes=torch.tensor(ids, dtype=dtype))
 
 
 def counted(cache_store):

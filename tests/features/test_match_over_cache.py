@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from stores import Locked, batch
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
@@ -20,16 +21,6 @@ from gnnbench.kernels.reference import features as reference
 
 NODES, WIDTH = 40, 3
 TABLE = torch.arange(float(NODES))[:, None].repeat(1, WIDTH)
-
-
-class Locked:
-    mapping_share = None
-
-    def __init__(self, table, device, what, memory):
-        self.tensor = table
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
@@ -68,10 +59,6 @@ def store_over(access=PAGE_ORDERED, ratio=0.25, cache=StaticCache, table=TABLE):
     store = MatchStore(job, cached)
     store.prepare(lambda epoch: iter([]))
     return store
-
-
-def batch(ids):
-    return SimpleNamespace(input_nodes=torch.tensor(ids, dtype=torch.int32))
 
 
 def counted(store, name="feature_bytes", unit=WIDTH * 4):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import batch, same
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import LOCK_TIME, Counts
@@ -18,10 +19,6 @@ from gnnbench.kernels.access import PAGE_ORDERED, READERS
 from gnnbench.kernels.reference import features as reference
 
 NODES = 60
-
-
-def batch(ids, dtype=torch.int32):
-    return SimpleNamespace(input_nodes=torch.as_tensor(ids, dtype=dtype))
 
 
 def store_over(spec, table):
@@ -43,12 +40,6 @@ def table(dtype=torch.float32, width=7):
     size = NODES * width * dtype.itemsize
     raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
     return raw.view(dtype).view(NODES, width)
-
-
-def same(rows, expected):
-    return rows.dtype is expected.dtype and torch.equal(
-        rows.contiguous().view(torch.uint8), expected.contiguous().view(torch.uint8)
-    )
 
 
 def test_match_loads_only_new_nodes():

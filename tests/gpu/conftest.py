@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from two_processes import planted, two  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from hypothesis import strategies as st
 from torch import Tensor
+
+IDS = (torch.int32, torch.int64)
 
 
 @dataclass
@@ -28,6 +31,16 @@ def csc_of(degrees: np.ndarray, dtype: torch.dtype, seed: int) -> Csc:
     rng = np.random.default_rng(seed)
     indices = rng.integers(0, len(degrees), indptr[-1])
     return Csc(torch.from_numpy(indptr), torch.from_numpy(indices).to(dtype))
+
+
+@st.composite
+def graphs_and_seeds(draw: Any) -> tuple[Csc, Tensor]:
+    """A graph of up to 40 nodes, and distinct seeds in the dtype of its ids."""
+    n = draw(st.integers(1, 40))
+    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
+    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
+    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
+    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
 
 
 def skewed(num_nodes: int, dtype: torch.dtype, seed: int, top: int = 300) -> Csc:

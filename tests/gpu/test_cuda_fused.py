@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from gpu_graphs import Csc, csc_of, skewed
+from gpu_graphs import Csc, csc_of, graphs_and_seeds, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -321,15 +321,6 @@ def test_usage_errors():
     ):
         with pytest.raises(UsageError, match=text):
             fastsample(*graph, seeds, [2], dense_map=DenseMap(dense), **rest)
-
-
-@st.composite
-def graphs_and_seeds(draw):
-    n = draw(st.integers(1, 40))
-    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
-    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
-    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
-    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from gpu_graphs import Csc, csc_of, skewed
+from gpu_graphs import Csc, csc_of, graphs_and_seeds, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pgsampler_on_gpu import (
@@ -250,15 +250,6 @@ def test_small_capacity_restarts_the_batch(pick, variant):
     full = most.capacity
     for small in ([0, full[1]], [full[0], 5], [0, 0]):
         assert check(csc, seeds, [15, 10, 5], pick, variant=variant, capacity=small).attempts > 1
-
-
-@st.composite
-def graphs_and_seeds(draw):
-    n = draw(st.integers(1, 40))
-    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
-    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
-    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
-    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])

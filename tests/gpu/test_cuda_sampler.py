@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from gpu_graphs import Csc, assert_same, csc_of, skewed
+from gpu_graphs import Csc, assert_same, csc_of, graphs_and_seeds, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -288,15 +288,6 @@ def test_empty_and_isolated_seeds(ops, gpu, frontier):
     for seeds in (torch.empty(0, dtype=torch.int32), torch.tensor([0], dtype=torch.int32)):
         expected = batch(ops, HAND, seeds, [3, 2], "reservoir", frontier)
         assert_same(batch(ops, HAND, seeds, [3, 2], "reservoir", frontier, gpu.put), expected)
-
-
-@st.composite
-def graphs_and_seeds(draw):
-    n = draw(st.integers(1, 40))
-    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
-    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
-    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
-    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
 
 
 @settings(

@@ -12,7 +12,7 @@ import planted_stages
 import pytest
 import torch
 from compose import counted, make, run, without_times
-from two_processes import TWO, planted_store, two_processes, without_own
+from two_processes import TWO, without_own
 
 from gnnbench.core.errors import UnsupportedError
 from gnnbench.distributed import mps
@@ -23,18 +23,6 @@ pytestmark = pytest.mark.gpu
 
 TINY = {"batch_size": 2, "fanouts": (3, 2), "device": "cuda"}  # a hundred batches
 SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}
-
-
-@pytest.fixture
-def planted(monkeypatch):
-    with planted_store(monkeypatch) as settings:
-        yield settings
-
-
-@pytest.fixture
-def two(small_graph):
-    with two_processes(small_graph) as build:
-        yield build
 
 
 def looked_at(system, epoch):

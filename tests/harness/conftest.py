@@ -45,6 +45,55 @@ def observer():
 
 
 @pytest.fixture
+def run_inside(fakes, said):
+    """Runs a command in this process; returns exit code, standard output and error."""
+    return said
+
+
+@pytest.fixture
+def measured(tmp_path, observer):
+    """``measured(text)``: the run of a definition."""
+    from gnnbench.config.overrides import Overrides
+    from gnnbench.harness import campaign
+    from gnnbench.harness.launch import make_request
+    from gnnbench.schema import reader
+
+    def run(text):
+        (tmp_path / "mine.toml").write_text(text)
+        request = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
+        return reader.read(campaign.run(request, observer).folder)
+
+    return run
+
+
+@pytest.fixture
+def start_worker(tmp_path):
+    """``start_worker("baseline", "schedule=...")``: a worker of a small cell, set up."""
+    from gnnbench.config.overrides import Overrides
+    from gnnbench.harness.launch import make_request
+    from gnnbench.harness.shared_cache import SharedMemoryCache
+
+    cache, workers = SharedMemoryCache(tmp_path, 60.0), []
+
+    def start(system, *options):
+        over = Overrides(
+            profile="smoke", systems=(system,), datasets=("products~twin@0.001",),
+            options=("batch_size=64", "fanouts=[3,2]", *options),
+        )  # fmt: skip
+        (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
+        assert cache.prepare(cell) is None
+        worker = cache.worker(cell)
+        workers.append(worker)
+        worker.open(cache.graph(cell))
+        worker.call("setup")
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.kill()
+
+
+@pytest.fixture
 def launch(fakes, tmp_path, observer):
     """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
 

@@ -12,13 +12,6 @@ import pytest
 from cli_process import RUN, start
 from fakes import fake_environment
 
-
-@pytest.fixture
-def run_inside(fakes, said):
-    """Runs a command in this process; returns exit code, standard output and error."""
-    return said
-
-
 GRAPH = "products~twin@0.001"
 
 

@@ -14,12 +14,6 @@ from fakes import fake_environment
 from gnnbench.version import __version__
 
 
-@pytest.fixture
-def run_inside(fakes, said):
-    """Runs a command in this process; returns exit code, standard output and error."""
-    return said
-
-
 def test_run_plot_and_json(run_inside, tmp_path):
     code, out, err = call(*RUN[:-1], "1", "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
     assert code == 4, err

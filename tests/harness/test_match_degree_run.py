@@ -3,13 +3,9 @@
 import pytest
 
 from gnnbench.analysis.metrics import Metrics
-from gnnbench.config.overrides import Overrides
 from gnnbench.core import counters
 from gnnbench.core.cell import Cell, Until
-from gnnbench.harness import campaign
-from gnnbench.harness.launch import make_request
 from gnnbench.harness.pairing import _has_profile
-from gnnbench.schema import reader
 from gnnbench.systems.runtime.find import find
 
 DEFINITION = """
@@ -58,13 +54,10 @@ def test_profiled_cells(until, features, expected):
 
 
 @pytest.mark.timeout(300)
-def test_reordered_epochs_are_identical_work(tmp_path, observer):
+def test_reordered_epochs_are_identical_work(measured):
     """Cells of a custom batch order pass all checks; match degrees are reported only where
     overlap is used."""
-    (tmp_path / "small.toml").write_text(DEFINITION)
-    request = make_request(str(tmp_path / "small.toml"), Overrides(), tmp_path / "results", False)
-    outcome = campaign.run(request, observer)
-    run = reader.read(outcome.folder)
+    run = measured(DEFINITION)
     rows = {(r["until"], "greedy" in r["recipe"]): r for r in run.cells}
     assert len(rows) == len(run.cells) == 4
     assert {r["status"] for r in rows.values()} == {"ok"}, [r["reason"] for r in rows.values()]

@@ -9,9 +9,7 @@ from gnnbench.analysis.metrics import Metrics
 from gnnbench.config.overrides import Overrides
 from gnnbench.core import counters
 from gnnbench.distributed.partition.stored import folder_of
-from gnnbench.harness import campaign
 from gnnbench.harness.launch import make_request
-from gnnbench.schema import reader
 
 GRAPH, BATCHES, HOPS = "products~twin@0.001", 3, 2
 DEFINITION = f"""
@@ -38,10 +36,8 @@ unstable_half_width = 0.0
 
 
 @pytest.mark.timeout(600)
-def test_partition_run_reports_rounds_bytes_and_partition_metrics(tmp_path, observer):
-    (tmp_path / "mine.toml").write_text(DEFINITION)
-    request = make_request(str(tmp_path / "mine.toml"), Overrides(), tmp_path / "out")
-    run = reader.read(campaign.run(request, observer).folder)
+def test_partition_run_reports_rounds_bytes_and_partition_metrics(measured):
+    run = measured(DEFINITION)
     assert [r["status"] for r in run.cells] == ["ok"] * 5, [r["reason"] for r in run.cells]
     known, row_bytes = Metrics(run.metrics), 4 * gnnbench.load_dataset(GRAPH).feature_dim
     partitioned = {}

@@ -3,10 +3,6 @@
 import pytest
 
 from gnnbench.analysis.labels import labels
-from gnnbench.config.overrides import Overrides
-from gnnbench.harness import campaign
-from gnnbench.harness.launch import make_request
-from gnnbench.schema import reader
 
 DEFINITION = """\
 schema_version = 2
@@ -30,11 +26,8 @@ unstable_half_width = 0.0
 
 
 @pytest.mark.timeout(300)
-def test_systems_of_one_precision_are_compared_and_others_do_different_work(tmp_path, observer):
-    definition = tmp_path / "mine.toml"
-    definition.write_text(DEFINITION)
-    request = make_request(str(definition), Overrides(), tmp_path / "out", False)
-    run = reader.read(campaign.run(request, observer).folder)
+def test_systems_of_one_precision_are_compared_and_others_do_different_work(measured):
+    run = measured(DEFINITION)
     assert [r["status"] for r in run.cells] == ["ok"] * 4, [r["reason"] for r in run.cells]
     by_id = {r["id"]: r for r in run.cells}
     assert [r["precision"] for r in run.cells] == ["", "", "bfloat16", "bfloat16"]

@@ -3,14 +3,12 @@
 import os
 import signal
 import time
+from functools import partial
 
 import psutil
 import pytest
 
-from gnnbench.config.overrides import Overrides
-from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.shared_cache import SharedMemoryCache
 
 
 def producer_of(worker):
@@ -29,26 +27,9 @@ def gone(process):
 
 
 @pytest.fixture
-def started(tmp_path):
+def started(start_worker):
     """Workers of a cell of ``zero-copy`` that are set up."""
-    over = Overrides(
-        profile="smoke", systems=("zero-copy",), datasets=("products~twin@0.001",),
-        options=("batch_size=64", "fanouts=[3,2]"),
-    )  # fmt: skip
-    (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
-    cache, workers = SharedMemoryCache(tmp_path, 60.0), []
-    assert cache.prepare(cell) is None
-
-    def start():
-        worker = cache.worker(cell)
-        workers.append(worker)
-        worker.open(cache.graph(cell))
-        worker.call("setup")
-        return worker
-
-    yield start
-    for worker in workers:
-        worker.kill()
+    return partial(start_worker, "zero-copy")
 
 
 def test_producer_ends_with_its_worker(started):

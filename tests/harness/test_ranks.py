@@ -6,12 +6,9 @@ import signal
 import psutil
 import pytest
 
-from gnnbench.config.overrides import Overrides
 from gnnbench.core import process_activity
 from gnnbench.harness import worker_pipe
-from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WorkerFailed
-from gnnbench.harness.shared_cache import SharedMemoryCache
 from gnnbench.kernels.interprocess import NAME
 
 
@@ -30,26 +27,9 @@ FACTORED = ("baseline.schedule=factored", "baseline.schedule.trainers=2")
 
 
 @pytest.fixture
-def started(tmp_path):
+def started(start_worker):
     """Workers of a cell of several ranks that are set up."""
-    cache, workers = SharedMemoryCache(tmp_path, 60.0), []
-
-    def start(schedule=DATA_PARALLEL):
-        over = Overrides(
-            profile="smoke", systems=("baseline",), datasets=("products~twin@0.001",),
-            options=("batch_size=64", "fanouts=[3,2]", *schedule),
-        )  # fmt: skip
-        (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
-        assert cache.prepare(cell) is None
-        worker = cache.worker(cell)
-        workers.append(worker)
-        worker.open(cache.graph(cell))
-        worker.call("setup")
-        return worker
-
-    yield start
-    for worker in workers:
-        worker.kill()
+    return lambda schedule=DATA_PARALLEL: start_worker("baseline", *schedule)
 
 
 def test_ranks_end_with_their_worker(started):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kept import NATIVE, compiled
+from torch import Tensor
 
 
 def cuda_headers() -> Path | None:
@@ -19,6 +20,11 @@ def cuda_headers() -> Path | None:
     folders = [Path(nvcc).resolve().parents[1]] if nvcc else []
     folders += sorted(Path("/usr/local").glob("cuda*"))
     return next((p / "include" for p in folders if (p / "include/cuda_fp16.h").is_file()), None)
+
+
+def pointer(t: Tensor) -> ctypes.c_void_p:
+    """The address of a tensor's data."""
+    return ctypes.c_void_p(t.data_ptr())
 
 
 def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:

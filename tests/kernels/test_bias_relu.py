@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 import torch
-from ops_on_host import on_host
+from ops_on_host import on_host, pointer
 from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
@@ -95,10 +95,6 @@ def kernels():
     return on_host("layers", "layers")
 
 
-def address(t):
-    return ctypes.c_void_p(t.data_ptr())
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows,dim", [*SHAPES[1:], (9000, 8)])
 def test_cuda_kernels_equal_torch(kernels, rows, dim, dtype):
@@ -106,11 +102,11 @@ def test_cuda_kernels_equal_torch(kernels, rows, dim, dtype):
     values, of_x, of_bias = torch_results(x, bias[0], grad)
     size = [ctypes.c_int64(n) for n in (rows, dim)]
     wide = ctypes.c_int(dtype == torch.float64)
-    kernels.bias_relu_of(wide, address(bias), *size, address(x))
+    kernels.bias_relu_of(wide, pointer(bias), *size, pointer(x))
     assert torch.equal(x, values)
     x_grad, sums = torch.full_like(x, torch.nan), torch.full_like(bias[0], torch.nan)
     kernels.bias_relu_backward_of(
-        wide, address(grad), address(x), *size, address(x_grad), address(sums)
+        wide, pointer(grad), pointer(x), *size, pointer(x_grad), pointer(sums)
     )
     assert torch.equal(x_grad, of_x)
     close(sums, of_bias, rows)
@@ -122,7 +118,7 @@ def test_cuda_kernels_propagate_nan(kernels):
     x, bias = storage[1:].view(5, 6), torch.zeros(6)
     size = [ctypes.c_int64(n) for n in (5, 6)]
     x[:4] = -1
-    kernels.bias_relu_of(ctypes.c_int(0), address(bias), *size, address(x))
+    kernels.bias_relu_of(ctypes.c_int(0), pointer(bias), *size, pointer(x))
     assert not x[:4].any() and bool(x[4].isnan().all())
 
 

@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ops_on_host import on_host
+from ops_on_host import on_host, pointer
 from torch import Tensor
 
 from gnnbench.kernels import sampler
 
 KEY = 0x0123_4567_89AB_CDEF
-
-
-def pointer(t: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(t.data_ptr())
 
 
 @pytest.fixture(scope="module")

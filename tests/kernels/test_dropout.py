@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 import torch
-from ops_on_host import on_host
+from ops_on_host import on_host, pointer
 from ops_threads import threads
 
 from gnnbench.core.errors import UsageError
@@ -147,16 +147,12 @@ def test_cuda_kernel_equals_the_reference(kernels, rows, dim, dtype, in_memory):
     place = torch.tensor([KEY, BATCH])
     key, batch = (0, 0) if in_memory else (KEY, BATCH)
     kernels.dropout_of(
-        ctypes.c_int(dtype == torch.float64), address(x), address(nodes), ctypes.c_int64(rows),
+        ctypes.c_int(dtype == torch.float64), pointer(x), pointer(nodes), ctypes.c_int64(rows),
         ctypes.c_int64(dim), ctypes.c_uint64(key), ctypes.c_uint32(batch),
-        address(place) if in_memory else None, ctypes.c_uint32(LAYER), ctypes.c_uint32(1 << 31),
-        ctypes.c_double(2), address(out),
+        pointer(place) if in_memory else None, ctypes.c_uint32(LAYER), ctypes.c_uint32(1 << 31),
+        ctypes.c_double(2), pointer(out),
     )  # fmt: skip
     assert torch.equal(out, right(x, nodes, 0.5))
-
-
-def address(t):
-    return ctypes.c_void_p(t.data_ptr())
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

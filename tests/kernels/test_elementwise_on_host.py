@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from ops_on_host import on_host
+from ops_on_host import on_host, pointer
 from torch import Tensor
 
 from gnnbench.harness.reduce.gather_rates import requests_per_row
@@ -19,10 +19,6 @@ WARP = LINE = 32  # threads; elements of 4 bytes
 @pytest.fixture(scope="module")
 def kernels() -> Any:
     return on_host("features", "elementwise", "elementwise")
-
-
-def pointer(t: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(t.data_ptr())
 
 
 def elements(

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from ops_on_host import on_host
-from torch import Tensor
+from ops_on_host import on_host, pointer
 
 ROWS, EMPTY = 60, 99
 
@@ -16,10 +15,6 @@ ROWS, EMPTY = 60, 99
 @pytest.fixture(scope="module")
 def kernels() -> Any:
     return on_host("features", "gather", "gather")
-
-
-def pointer(t: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(t.data_ptr())
 
 
 @pytest.mark.parametrize("row_bytes", [1, 6, 16, 100, 128, 400, 1028])

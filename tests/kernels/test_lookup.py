@@ -3,13 +3,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from int_tensors import ints
 
 from gnnbench.kernels import lookup
 from gnnbench.kernels.lookup import IdLookup
-
-
-def ints(*values):
-    return torch.tensor(values, dtype=torch.int32)
 
 
 def test_lookup_by_hand():

@@ -6,14 +6,11 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given
+from int_tensors import ints
 from ops_on_host import on_host
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.padding import pad_blocks
-
-
-def int32(*values):
-    return torch.tensor(values, dtype=torch.int32)
 
 
 def pad_plainly(indptr, indices, labels, room_indptr, room_indices, room_labels):
@@ -30,7 +27,7 @@ def pad_plainly(indptr, indices, labels, room_indptr, room_indices, room_labels)
 
 
 def test_two_layers_by_hand():
-    indptrs, indices = [int32(0, 2, 3), int32(0, 1)], [int32(2, 3, 1), int32(1)]
+    indptrs, indices = [ints(0, 2, 3), ints(0, 1)], [ints(2, 3, 1), ints(1)]
     weights = [torch.tensor([3.0, 1.0, 2.0]), torch.tensor([7.0])]
     indptr_room = [torch.full((6,), 9, dtype=torch.int32), torch.full((3,), 9, dtype=torch.int32)]
     index_room = [torch.full((8,), 9, dtype=torch.int32), torch.full((1,), 9, dtype=torch.int32)]
@@ -72,8 +69,8 @@ def test_padding_equals_the_plain_implementation(drawn):
 
 
 FITS = {
-    "indptrs": [int32(0, 1)], "indices": [int32(0)], "weights": [], "labels": torch.tensor([1]),
-    "room_indptrs": [int32(0, 0, 0)], "room_indices": [int32(0, 0)], "room_weights": [],
+    "indptrs": [ints(0, 1)], "indices": [ints(0)], "weights": [], "labels": torch.tensor([1]),
+    "room_indptrs": [ints(0, 0, 0)], "room_indices": [ints(0, 0)], "room_weights": [],
     "room_labels": torch.tensor([1, 1]),
 }  # fmt: skip
 
@@ -81,9 +78,9 @@ FITS = {
 @pytest.mark.parametrize(
     "wrong,words",
     [
-        ({"indptrs": [int32(0, 1, 1, 1)]}, "indptrs must have at most 3 elements, they have 4"),
-        ({"indices": [int32(0, 0, 0)]}, "indices must have at most 2 elements, they have 3"),
-        ({"indptrs": [int32(0, 1, 1)]}, "indptrs of the padded batch must have a spare row"),
+        ({"indptrs": [ints(0, 1, 1, 1)]}, "indptrs must have at most 3 elements, they have 4"),
+        ({"indices": [ints(0, 0, 0)]}, "indices must have at most 2 elements, they have 3"),
+        ({"indptrs": [ints(0, 1, 1)]}, "indptrs of the padded batch must have a spare row"),
         (
             {"room_indptrs": []},
             "the padded batch must have offsets and ids for each of the 1 layers",
@@ -93,7 +90,7 @@ FITS = {
             "weights must be given for both the batch and the padded batch",
         ),
         ({"labels": torch.tensor([1.0])}, "labels must be int64, it is float32"),
-        ({"indices": [torch.tensor([0])]}, "indices must be int32, it is int64"),
+        ({"indices": [torch.tensor([0])]}, "indices must be ints, it is int64"),
         ({"weights": [torch.ones(2)], "room_weights": [torch.ones(2)]}, "one value per edge"),
     ],
 )

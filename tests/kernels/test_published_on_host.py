@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ops_on_host import on_host
+from ops_on_host import on_host, pointer
 from torch import Tensor
 
 from gnnbench.core.errors import UnsupportedError
@@ -27,10 +27,6 @@ def kernels() -> Any:
 @pytest.fixture(scope="module")
 def coo() -> Any:
     return on_host("coo", "coo")
-
-
-def pointer(t: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(t.data_ptr())
 
 
 def graph_of(dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -59,17 +59,23 @@ def test_correct_models_are_accepted(kind, model, spec):
         assert fixed.point.seeds == 32
 
 
-def assert_refused(broken, both, kind, model):
-    """Wrong values are refused, and wrong gradients with correct values."""
+def assert_gradients_refused(framework, kind, model, seed):
+    """Correct values, and wrong gradients."""
+    graph, fixed = graph_of(kind), known_block(kind, model, seed)
+    checked = CheckedModel(framework, graph, model, seed)
+    assert check_forward(graph, fixed, checked.forward) < 2e-6
+    with pytest.raises(Fault, match="gradients of the input rows"):
+        check_backward(fixed, checked.gradients)
+
+
+def assert_refused(both, backward, kind, model, seeds=BROKEN_SEEDS):
+    """Wrong values of ``both`` are refused, and wrong gradients of ``backward``."""
     graph = graph_of(kind)
-    for seed in BROKEN_SEEDS:
+    for seed in seeds:
         fixed = known_block(kind, model, seed)
         with pytest.raises(Fault, match="forward values"):
             check_forward(graph, fixed, CheckedModel(both, graph, model, seed).forward)
-        backward = CheckedModel(backward_only(broken), graph, model, seed)
-        assert check_forward(graph, fixed, backward.forward) < 2e-6
-        with pytest.raises(Fault, match="gradients of the input rows"):
-            check_backward(fixed, backward.gradients)
+        assert_gradients_refused(backward, kind, model, seed)
 
 
 @pytest.mark.parametrize(
@@ -82,26 +88,21 @@ def assert_refused(broken, both, kind, model):
     ],
 )
 def test_broken_aggregations_are_refused(kind, model, broken):
-    assert_refused(broken, Native(broken), kind, model)
+    assert_refused(Native(broken), backward_only(broken), kind, model)
 
 
 @pytest.mark.parametrize("broken", BROKEN_ATTENTION)
 @pytest.mark.parametrize("kind", KINDS)
 def test_broken_attention_is_refused(kind, broken):
-    assert_refused(broken, Native(right_sums, broken), kind, "gat")
+    assert_refused(Native(right_sums, broken), backward_only(broken), kind, "gat")
 
 
 @pytest.mark.parametrize("lost", LOST_GRADIENTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_without_its_gradient_is_refused(kind, lost):
     """As in FastGL's artifact: correct values, and only a part of the gradient."""
-    graph = graph_of(kind)
     for seed in BROKEN_SEEDS:
-        fixed = known_block(kind, "gat", seed)
-        checked = CheckedModel(Native(right_sums, lost), graph, "gat", seed)
-        assert check_forward(graph, fixed, checked.forward) < 2e-6
-        with pytest.raises(Fault, match="gradients of the input rows"):
-            check_backward(fixed, checked.gradients)
+        assert_gradients_refused(Native(right_sums, lost), kind, "gat", seed)
 
 
 @pytest.mark.parametrize("name", ["source", "destination"])
@@ -139,14 +140,7 @@ class LostOwnRow(Native):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lost_own_row_of_graphsage_is_caught(kind):
-    graph = graph_of(kind)
-    fixed = known_block(kind, "graphsage", 5)
-    with pytest.raises(Fault, match="forward values"):
-        check_forward(graph, fixed, CheckedModel(LostOwnRow(True), graph, "graphsage", 5).forward)
-    backward = CheckedModel(LostOwnRow(False), graph, "graphsage", 5)
-    assert check_forward(graph, fixed, backward.forward) < 2e-6
-    with pytest.raises(Fault, match="gradients of the input rows"):
-        check_backward(fixed, backward.gradients)
+    assert_refused(LostOwnRow(True), LostOwnRow(False), kind, "graphsage", [5])
 
 
 def rounded(dtype):

@@ -4,14 +4,13 @@ import itertools
 
 import pytest
 import torch
-from compose import counted, make, run, timed
+from compose import counted, epoch_timeline, make, run, timed
 
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.counters import Counts
 from gnnbench.core.errors import GpuMemoryError, HostMemoryError, UnsupportedError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Block, MiniBatch
-from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines import alternating_phases as turns
 from gnnbench.pipelines.alternate import Alternate
 from gnnbench.pipelines.alternating_phases import AlternatingPhases, StoredSamples
@@ -46,10 +45,7 @@ def parts_of(batch):
 
 def order_of(system, epoch=0):
     """Phases of an epoch as they come, by batch."""
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(epoch, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system, epoch)
     return [(s.phase, s.batch) for s in sorted(timeline.spans(), key=lambda s: s.begin)]
 
 
@@ -73,10 +69,7 @@ def test_all_batches_of_a_turn_are_sampled_before_training(batches, turns, small
 def test_rows_are_fetched_ahead_within_a_turn_on_their_own_streams(batches, turns, small_graph):
     settings = alternate(batches, **{"schedule.depth": 1})
     system = make(small_graph, settings=settings, **SMALL)
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     begun = {}
     for span in timeline.spans():
         begun.setdefault((span.phase, span.lane), []).append(span.batch)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from compose import counted, make, run
+from int_tensors import ints
 
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import Counts
@@ -26,13 +27,9 @@ PADDING = {
 }  # fmt: skip
 
 
-def int32(*values):
-    return torch.tensor(values, dtype=torch.int32)
-
-
 def block(indptr, indices, num_src, weights=None):
     return Block(
-        int32(*indptr), int32(*indices), torch.arange(num_src), len(indptr) - 1, weights=weights
+        ints(*indptr), ints(*indices), torch.arange(num_src), len(indptr) - 1, weights=weights
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from compose import make, run
+from int_tensors import ints
 
 from gnnbench.core.minibatch import Block
 from gnnbench.datasets.prepare import load_dataset
@@ -14,10 +15,6 @@ from gnnbench.roofline.kernels import AggregationCall, aggregation_calls
 from gnnbench.roofline.passes import aggregations
 
 DIRECTIONS = ["forward", "backward", "backward, kept"]
-
-
-def ints(*values):
-    return torch.tensor(values, dtype=torch.int32)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from int_tensors import ints
 
 from gnnbench.core.minibatch import Block, Sizes
 from gnnbench.roofline.work import (
@@ -13,11 +14,6 @@ from gnnbench.roofline.work import (
     gather_work,
     sample_work,
 )
-
-
-def ints(*values):
-    return torch.tensor(values, dtype=torch.int32)
-
 
 # Destinations 0, 1, 2 have the neighbours (3, 4), none, (3, 3, 0): 5 edges, 6 sources, of which
 # 1, 2 and 5 have no edge.

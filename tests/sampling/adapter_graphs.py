@@ -1,7 +1,17 @@
 """Difficult graphs, as sources and destinations in a shuffled order of edges, and loaders."""
 
 import numpy as np
+import pytest
 import torch
+
+from gnnbench.core.errors import MissingError
+from gnnbench.kernels.dgl_import import require_dgl
+
+try:
+    dgl = require_dgl()
+except MissingError:
+    dgl = None
+needs_dgl = pytest.mark.skipif(dgl is None, reason="DGL is not installed")
 
 GRAPHS = (
     "self-loops", "parallel edges", "isolated nodes", "hubs", "directed cycle",

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from adapter_graphs import csc_of, edges_of
+from adapter_graphs import csc_of, dgl, edges_of, needs_dgl
 from sampling_cases import one_thread
 
 import gnnbench
-from gnnbench.core.errors import MissingError, UnsupportedError, UsageError
-from gnnbench.kernels.dgl_import import require_dgl
+from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.sampling.repeated import distinct
 
 pytest.importorskip("torch_geometric")
@@ -17,11 +16,6 @@ from torch_geometric.data import Data
 from torch_geometric.loader import ImbalancedSampler, NodeLoader
 from torch_geometric.nn import GraphConv
 
-try:
-    dgl = require_dgl()
-except MissingError:
-    dgl = None
-needs_dgl = pytest.mark.skipif(dgl is None, reason="DGL is not installed")
 N, SRC, DST = edges_of("parallel edges")
 INDPTR, INDICES, AT = csc_of(N, SRC, DST)
 

@@ -9,21 +9,15 @@ import pytest
 import torch
 
 import gnnbench
-from gnnbench.core.errors import MissingError, UnsupportedError
-from gnnbench.kernels.dgl_import import require_dgl
+from gnnbench.core.errors import UnsupportedError
 from gnnbench.sampling.batch_counter import BatchCounter
 
 pytest.importorskip("torch_geometric")
 
-from adapter_graphs import csc_of
+from adapter_graphs import csc_of, dgl, needs_dgl
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import NodeSamplerInput
-
-try:
-    dgl = require_dgl()
-except MissingError:
-    dgl = None
 
 NODES, BATCH = 70, 20
 EPOCHS = (3, 1, 1)
@@ -119,7 +113,7 @@ def dgl_epochs(workers, persistent, start, shuffle):
     return epochs
 
 
-@pytest.mark.skipif(dgl is None, reason="DGL is not installed")
+@needs_dgl
 @pytest.mark.parametrize(("workers", "persistent", "start", "shuffle"), WAYS)
 def test_dgl_batches_do_not_depend_on_workers(workers, persistent, start, shuffle):
     """DGL yields its workers' shares in turn, so the batches of an epoch are compared as a set."""

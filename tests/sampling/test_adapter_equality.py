@@ -5,12 +5,10 @@ from itertools import pairwise
 
 import pytest
 import torch
-from adapter_graphs import GRAPHS, csc_of, edges_of
+from adapter_graphs import GRAPHS, csc_of, dgl, edges_of, needs_dgl
 from sampling_cases import one_thread
 
 import gnnbench
-from gnnbench.core.errors import MissingError
-from gnnbench.kernels.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 
@@ -18,11 +16,6 @@ from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
 from torch_geometric.utils import trim_to_layer
-
-try:
-    dgl = require_dgl()
-except MissingError:
-    dgl = None
 
 MODELS = ("sum", "mean", "gcn", "gat")
 SAMPLERS = ("hop-by-hop", "fused-map", "fastsample")
@@ -112,7 +105,7 @@ def dgl_run(layers, model, graphs, x):
     return x
 
 
-@pytest.mark.skipif(dgl is None, reason="DGL is not installed")
+@needs_dgl
 @pytest.mark.parametrize(
     ("name", "frontier"), [*((name, None) for name in GRAPHS), ("hubs", "new"), ("star", "new")]
 )

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from adapter_graphs import dgl, needs_dgl
 
 import gnnbench
-from gnnbench.core.errors import MissingError, UnsupportedError
-from gnnbench.kernels.dgl_import import require_dgl
+from gnnbench.core.errors import UnsupportedError
 
 pytest.importorskip("torch_geometric")
 
@@ -13,11 +13,6 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NeighborLoader, NodeLoader
 from torch_geometric.sampler import NodeSamplerInput
 
-try:
-    dgl = require_dgl()
-except MissingError:
-    dgl = None
-needs_dgl = pytest.mark.skipif(dgl is None, reason="DGL is not installed")
 EDGES = torch.tensor([[1, 2], [0, 0]])
 GRAPH = torch.tensor([0, 2, 2, 2]), torch.tensor([1, 2])
 

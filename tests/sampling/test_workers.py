@@ -5,22 +5,16 @@ from multiprocessing.reduction import ForkingPickler
 
 import pytest
 import torch
+from adapter_graphs import dgl, needs_dgl
 from sampling_cases import CASES, NAMES, build
 
-from gnnbench.core.errors import MissingError
 from gnnbench.datasets.store.arrays import write_graph
 from gnnbench.datasets.store.reader import open_graph
-from gnnbench.kernels.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
-
-try:
-    dgl = require_dgl()
-except MissingError:
-    dgl = None
 
 FANOUTS = [6, 5]
 EPOCH = 3
@@ -90,7 +84,7 @@ def test_pyg_workers_draw_the_batches_of_one_process(name, graph, context):
     assert pyg_batches(graph, adapters[1], context) == expected
 
 
-@pytest.mark.skipif(dgl is None, reason="DGL is not installed")
+@needs_dgl
 @pytest.mark.parametrize(("start", "name", "stored"), DGL_STARTS)
 def test_dgl_workers_draw_the_batches_of_the_sampler(name, graph, context):
     csc = (graph.indptr, graph.indices.long(), torch.empty(0, dtype=torch.int64))

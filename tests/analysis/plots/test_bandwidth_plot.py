@@ -4,19 +4,15 @@ import json
 
 import matplotlib.pyplot as plt
 import pytest
+from plot_rows import lines, plot_cell
 
 from gnnbench.analysis.plots import bandwidth, draw, style
-from gnnbench.schema import VERSION
 
 
 def cell(number, store="host", **values):
-    return {
-        "experiment": "bandwidth", "reference": "baseline", "dataset": "rows@1Mx256",
-        "until": "memory_io", "device": "cpu", "threads": 2, "batch_size": 125_000, "fanouts": "",
-        "status": "ok", "batches": 4, "judged": "memory_io_time_s", "schema_version": VERSION,
-        "nodes": 1_000_000, "feature_dim": 256, "id": str(number), "system": "baseline",
-        "recipe": json.dumps({"features": {"name": store}}), **values,
-    }  # fmt: skip
+    sizes = {"nodes": 1_000_000, "feature_dim": 256, "batch_size": 125_000, "batches": 4}
+    more = {"dataset": "rows@1Mx256", "fanouts": "", **sizes, **values}
+    return plot_cell(number, "bandwidth", "memory_io", {"features": {"name": store}}, **more)
 
 
 def metric(number, name, value, where="", low=None, high=None):
@@ -34,15 +30,6 @@ def gather(number, rate, copied, where="host", requests=(8.0, 8.0, 8.0)):
         metric(number, "copy_rate", copied * 1e9, where),
         *(metric(number, "requests_per_row", value, way) for way, value in ways),
     ]
-
-
-def lines(ax):
-    """x and y of every line by its label."""
-    return {
-        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
-        for line in ax.lines
-        if line.get_label()[0] != "_"
-    }
 
 
 WIDER = {"dataset": "rows@996kx257", "nodes": 996_000, "feature_dim": 257, "batch_size": 124_500}

@@ -1,15 +1,9 @@
 import json
 
 import pytest
+from plot_rows import plot_cell
 
 from gnnbench.analysis.plots import cache, draw
-from gnnbench.schema import CELLS, CURVES, METRICS, VERSION, reader, writer
-
-BASE = {
-    "experiment": "cache-ratio", "reference": "baseline", "dataset": "d", "until": "memory_io",
-    "device": "cpu", "threads": 2, "batch_size": 8000, "fanouts": "15/10/5", "status": "ok",
-    "batches": 4, "pick": "floyd", "judged": "memory_io_time_s", "schema_version": VERSION,
-}  # fmt: skip
 
 
 def cell(number, policy, ratio, **values):
@@ -17,7 +11,8 @@ def cell(number, policy, ratio, **values):
     if policy:
         features = {"name": "cache", "policy": policy, "ratio": ratio}
     recipe = {"sampler": {"name": "gnnlab"}, "features": features}
-    return {**BASE, "id": str(number), "system": "tsota", "recipe": json.dumps(recipe), **values}
+    more = {"system": "tsota", "batch_size": 8000, "batches": 4, "pick": "floyd", **values}
+    return plot_cell(number, "cache-ratio", "memory_io", recipe, **more)
 
 
 def metrics(number, hits, **missed):
@@ -36,17 +31,6 @@ def curve(number, policy, *hits):
          "missed_bytes": (1 - h) * 8e6}
         for n, h in enumerate(hits)
     ]  # fmt: skip
-
-
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, metrics=(), curves=()):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, metrics)
-        writer.write_csv(tmp_path / "curves.csv", CURVES, curves)
-        return reader.read(tmp_path)
-
-    return make
 
 
 def shown(ax):
@@ -75,7 +59,7 @@ def test_lines_are_traces_and_marks_are_measured(run):
         *curve(2, "presc#1", 0, 0.79, 1), *curve(3, "presc#1", 0, 0.79, 1),
         *curve(2, "sieve", 0, 0.5, 0.9),
     ]  # fmt: skip
-    figure = cache.figure(run(cells, values, curves))
+    figure = cache.figure(run(cells, values, curves=curves))
     hits, missed, times = figure.axes
     lines, marks = shown(hits)
     assert lines == {"degree": [0, 61, 100], "presc#1": [0, 79, 100]}  # sieve was not run
@@ -108,7 +92,7 @@ def test_a_cache_behind_a_store_has_lines_of_its_own(run):
         *metrics(3, 0.2, cache=9.0, reused=5e9, host=4e6),
     ]
     curves = [*curve(1, "presc#1", 0, 0.7, 1), *curve(3, "presc#1", 0, 0.2, 0.3)]
-    hits, missed, times = cache.figure(run(cells, values, curves)).axes
+    hits, missed, times = cache.figure(run(cells, values, curves=curves)).axes
     lines, marks = shown(hits)
     behind = "presc#1 behind match, greedy order"
     assert lines == {"presc#1": [0, 70, 100], behind: [0, 20, 30]}

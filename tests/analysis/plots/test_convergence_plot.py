@@ -1,21 +1,16 @@
 """The figure of accuracies, from rows that the tests write."""
 
-import json
-
 import pytest
+from plot_rows import plot_cell
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.plots import convergence, draw
-from gnnbench.schema import CONVERGENCE, VERSION, writer
+from gnnbench.schema import CONVERGENCE, writer
 
 
 def cell(name, system="baseline", dataset="d", **values):
-    return {
-        "experiment": "convergence", "reference": "baseline", "dataset": dataset, "model": "gcn",
-        "until": "compute", "device": "cpu", "threads": 2, "batch_size": 100, "fanouts": "10/5",
-        "evaluate": "all", "status": "ok", "schema_version": VERSION, "id": name, "system": system,
-        "recipe": json.dumps({}), **values,
-    }  # fmt: skip
+    more = {"system": system, "dataset": dataset, "model": "gcn", "evaluate": "all", **values}
+    return plot_cell(name, "convergence", "compute", {}, **{"fanouts": "10/5", **more})
 
 
 def points(name, trial, *values):

@@ -1,14 +1,13 @@
 """The figure of overlap, from rows that the tests write."""
 
 import errno
-import json
 
 import pytest
 from matplotlib.figure import Figure
+from plot_rows import plot_cell
 
 from gnnbench.analysis.plots import draw, match_degree
 from gnnbench.core.errors import UsageError
-from gnnbench.schema import VERSION
 
 DEGREES = {
     "match_degree": 0.7, "match_degree_least": 0.6, "match_degree_lower": 0.65,
@@ -18,13 +17,8 @@ DEGREES = {
 
 
 def cell(number, store, **values):
-    recipe = json.dumps({"features": {"name": store}})
-    return {
-        "experiment": "match-degree", "reference": "baseline", "dataset": "d", "until": "memory_io",
-        "device": "cpu", "threads": 2, "batch_size": 80, "fanouts": "15/10/5", "status": "ok",
-        "batches": 10, "judged": "memory_io_time_s", "schema_version": VERSION,
-        "id": str(number), "system": "baseline", "recipe": recipe, **values,
-    }  # fmt: skip
+    more = {"batch_size": 80, "batches": 10, **values}
+    return plot_cell(number, "match-degree", "memory_io", {"features": {"name": store}}, **more)
 
 
 def metric(number, stage, name, value, where=""):

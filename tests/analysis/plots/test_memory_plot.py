@@ -1,23 +1,18 @@
 """The figure of memory, from rows that the tests write."""
 
-import json
+from plot_rows import plot_cell
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.plots import draw, memory
 from gnnbench.analysis.table import main_tables
 from gnnbench.core.counters import MEMORY_BYTES
-from gnnbench.schema import VERSION
 
 MIB = 1 << 20
 
 
 def cell(name, store="uva", device="cuda", **values):
-    return {
-        "experiment": "memory", "reference": "baseline", "dataset": "d", "until": "compute",
-        "device": device, "threads": 2, "batch_size": 100, "fanouts": "15/10/5", "status": "ok",
-        "judged": "epoch_wall_s", "schema_version": VERSION, "id": name, "system": "baseline",
-        "recipe": json.dumps({"features": {"name": store}}), **values,
-    }  # fmt: skip
+    recipe = {"features": {"name": store}}
+    return plot_cell(name, "memory", "compute", recipe, device=device, **values)
 
 
 def sizes(name, on_host=0, **mebibytes):

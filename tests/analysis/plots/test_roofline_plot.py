@@ -1,21 +1,14 @@
 """The figure of rooflines, from rows that the tests write."""
 
-import json
-
 import pytest
+from plot_rows import lines, plot_cell
 
 from gnnbench.analysis.plots import draw, roofline
-from gnnbench.schema import CELLS, METRICS, ROOFLINE, VERSION, reader, writer
 
 
 def cell(number, aggregate="csr", **values):
-    return {
-        "id": str(number), "experiment": "roofline", "system": "baseline", "dataset": "d",
-        "until": "compute", "model": "gcn", "device": "cpu", "threads": 2, "batch_size": 8,
-        "fanouts": "5/5", "hidden": 16, "status": "ok", "judged": "epoch_wall_s",
-        "recipe": json.dumps({"aggregate": {"name": aggregate}}), "schema_version": VERSION,
-        **values,
-    }  # fmt: skip
+    more = {"model": "gcn", "batch_size": 8, "fanouts": "5/5", "hidden": 16, **values}
+    return plot_cell(number, "roofline", "compute", {"aggregate": {"name": aggregate}}, **more)
 
 
 def roof(name, level, rate, unit="B/s", row_bytes=0, device="cpu", threads=2):
@@ -42,26 +35,6 @@ def kernel(number, direction="forward", rate=3.0, layer=1, name="aggregate", **v
     }  # fmt: skip
 
 
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, rows):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, [])
-        writer.write_csv(tmp_path / "roofline.csv", ROOFLINE, rows)
-        return reader.read(tmp_path)
-
-    return make
-
-
-def lines(ax):
-    """x and y of every labelled line."""
-    return {
-        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
-        for line in ax.lines
-        if line.get_label()[0] != "_"
-    }
-
-
 def marks(ax):
     """Places of all single marks, by the mark and whether it is hollow."""
     return {
@@ -76,7 +49,7 @@ def marks(ax):
 def test_kernels_are_drawn_at_their_intensity_below_measured_peaks(run):
     seen = {"memory_intensity": 0.4}
     rows = [*ROOFS, kernel(1, **seen), kernel(1, "backward", 2.0), kernel(1, "backward, kept", 4.0)]
-    forward, backward, times = roofline.figure(run([cell(1)], rows)).axes
+    forward, backward, times = roofline.figure(run([cell(1)], roofline=rows)).axes
     assert forward.get_xscale() == forward.get_yscale() == "log"
     drawn = lines(forward)
     assert drawn.keys() == {"memory, 10 GB/s", "L2, 80 GB/s", "multiply-adds, 100 GFLOP/s"}
@@ -96,7 +69,7 @@ def test_kernels_are_drawn_at_their_intensity_below_measured_peaks(run):
 def test_aggregations_have_colours_layers_and_widths_marks(run):
     cells = [cell(1), cell(2, "tuned"), cell(3, hidden=32)]
     rows = [*ROOFS, kernel(1), kernel(1, layer=2), kernel(2, rate=6.0), kernel(3, rate=5.0)]
-    figure = roofline.figure(run(cells, rows))
+    figure = roofline.figure(run(cells, roofline=rows))
     (legend,) = figure.legends
     texts = [t.get_text() for t in legend.get_texts()]
     assert texts[:5] == [
@@ -110,7 +83,7 @@ def test_aggregations_have_colours_layers_and_widths_marks(run):
 
 def test_unreliable_kernels_are_marked_and_gathers_have_bars_only(run):
     rows = [*ROOFS, kernel(1, doubtful="above"), kernel(1, "", name="gather", layer=0)]
-    forward, backward, times = roofline.figure(run([cell(1)], rows)).axes
+    forward, backward, times = roofline.figure(run([cell(1)], roofline=rows)).axes
     assert [t.get_text() for t in forward.texts] == ["(?)"]
     assert not backward.lines
     assert [t.get_text() for t in times.texts] == ["60%(?)", "60%"]
@@ -121,7 +94,7 @@ def test_only_the_first_device_and_dataset_is_drawn_and_the_others_are_counted(r
     other = {"device": "cuda", "threads": 16}
     rows = [*ROOFS, roof("copy", "memory", 4000.0, **other), kernel(1), kernel(2, **other),
             kernel(3)]  # fmt: skip
-    figure = roofline.figure(run(cells, rows))
+    figure = roofline.figure(run(cells, roofline=rows))
     assert [ax.get_title() for ax in figure.axes[:2]] == [
         "aggregation, forward", "aggregation, backward",
     ]  # fmt: skip
@@ -130,7 +103,7 @@ def test_only_the_first_device_and_dataset_is_drawn_and_the_others_are_counted(r
 
 
 def test_incorrect_cells_and_runs_without_kernels_are_not_drawn(run, tmp_path):
-    assert roofline.figure(run([cell(1, status="incorrect")], [*ROOFS, kernel(1)])) is None
-    assert roofline.figure(run([cell(1)], [])) is None
-    run([cell(1)], [*ROOFS, kernel(1)])
+    assert roofline.figure(run([cell(1, status="incorrect")], roofline=[*ROOFS, kernel(1)])) is None
+    assert roofline.figure(run([cell(1)], roofline=[])) is None
+    run([cell(1)], roofline=[*ROOFS, kernel(1)])
     assert [p.name for p in draw(tmp_path, ["roofline"])] == ["roofline.png", "roofline.svg"]

@@ -1,35 +1,16 @@
-import json
 import re
 
 import pytest
+from plot_rows import plot_cell
 
 from gnnbench.analysis.plots import draw, sampling, style
-from gnnbench.schema import CELLS, STAGES, VERSION, reader, writer
-
-BASE = {
-    "experiment": "sampling", "reference": "baseline", "dataset": "d", "until": "sample",
-    "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5", "status": "ok",
-    "batches": 100, "seed": 0,
-    "epoch_wall_s": 1.1, "judged": "sample_time_s", "schema_version": VERSION,
-}  # fmt: skip
 
 
 def cell(number, sampler, time, **values):
     ends = {} if time is None else {"ci_low_s": time * 0.9, "ci_high_s": time * 1.2}
-    return {
-        **BASE, "id": str(number), "system": "baseline", "sample_time_s": time, "judged_s": time,
-        "recipe": json.dumps({"sampler": {"name": sampler}}), **ends, **values,
-    }  # fmt: skip
-
-
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, stages=()):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "stages.csv", STAGES, stages)
-        return reader.read(tmp_path)
-
-    return make
+    times = {"epoch_wall_s": 1.1, "sample_time_s": time, "judged_s": time, **ends}
+    more = {"batch_size": 1024, "batches": 100, "seed": 0, **times, **values}
+    return plot_cell(number, "sampling", "sample", {"sampler": {"name": sampler}}, **more)
 
 
 def test_bars_show_stages_and_a_marker_the_measured_time(run):
@@ -42,7 +23,7 @@ def test_bars_show_stages_and_a_marker_the_measured_time(run):
         cell(2, "fastsample", 0.35, ratio=2.0, work_class="equivalent"),
         cell(3, "gone", None, status="crash"), cell(4, "bad", 0.1, status="incorrect"),
     ]  # fmt: skip
-    figure = sampling.figure(run(rows, stages))
+    figure = sampling.figure(run(rows, stages=stages))
     (ax,) = figure.axes
     widths = [p.get_width() for p in ax.patches]
     assert widths == pytest.approx([3.5, 5, 1, 7])  # a whole; pick, id map, an outline

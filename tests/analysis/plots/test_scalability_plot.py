@@ -3,19 +3,16 @@
 import json
 
 import pytest
+from plot_rows import plot_cell
 
 from gnnbench.analysis.plots import draw, scalability
-from gnnbench.schema import VERSION
 
 
 def cell(name, system="baseline", **values):
-    return {
-        "experiment": "scalability", "reference": "baseline", "dataset": "d", "until": "compute",
-        "model": "gcn", "device": "cpu", "threads": 2, "batch_size": 64, "fanouts": "5/5",
-        "status": "ok", "judged": "epoch_wall_s", "schema_version": VERSION, "recipe": "{}",
-        "nodes": 1000, "feature_dim": 32, "id": name, "system": system, "seeds": 100,
-        "judged_s": 2.0, "ci_low_s": 1.0, "ci_high_s": 4.0, **values,
-    }  # fmt: skip
+    times = {"seeds": 100, "judged_s": 2.0, "ci_low_s": 1.0, "ci_high_s": 4.0}
+    sizes = {"model": "gcn", "batch_size": 64, "fanouts": "5/5", "nodes": 1000, "feature_dim": 32}
+    more = {"system": system, **sizes, **times, **values}
+    return plot_cell(name, "scalability", "compute", {}, **more)
 
 
 @pytest.fixture

@@ -1,22 +1,16 @@
 """The figure of schedules, from rows that the tests write."""
 
-import json
-
 import pytest
+from plot_rows import plot_cell
 
 from gnnbench.analysis import metrics as m
 from gnnbench.analysis.plots import draw, schedules
-from gnnbench.schema import VERSION
 
 
 def cell(name, schedule, wall=3.0, features="uva", **values):
     recipe = {"features": {"name": features}, "schedule": schedule}
-    return {
-        "experiment": "schedules", "reference": "baseline", "dataset": "d", "until": "compute",
-        "device": "cuda", "threads": 2, "batch_size": 100, "fanouts": "15/10/5", "status": "ok",
-        "batches": 4, "seeds": 350, "judged": "epoch_wall_s", "schema_version": VERSION, "id": name,
-        "system": "baseline", "recipe": json.dumps(recipe), "epoch_wall_s": wall, **values,
-    }  # fmt: skip
+    more = {"device": "cuda", "batches": 4, "seeds": 350, "epoch_wall_s": wall, **values}
+    return plot_cell(name, "schedules", "compute", recipe, **more)
 
 
 def metrics_of(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compose import counted, make, run, timed
+from compose import counted, epoch_timeline, make, run, timed, verify_timed
 
 from gnnbench.harness.training_check import find_excess, structural_fault
 from gnnbench.measure.timeline import Timeline
@@ -23,15 +23,6 @@ SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
 
 def verify(system, epoch=2):
     return system.verify(epoch, Timeline.on("cpu"))
-
-
-def verify_timed(system, epoch=2):
-    """Verify an epoch batch by batch under a started timeline; return report and timeline."""
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    report = system.verify(epoch, timeline)
-    timeline.stop()
-    return report, timeline
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -114,10 +105,7 @@ def test_reordering_loads_fewer_rows(small_graph, one_thread):
 def test_phase_spans_of_a_window(small_graph, one_thread):
     """A window is sampled, then ordered; ordering and loading are memory IO."""
     system = make(small_graph, settings={"features": "match", **GREEDY}, **SMALL)
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    system.run_epoch(0, timeline)
-    timeline.stop()
+    timeline = epoch_timeline(system)
     phases = [s.phase for s in timeline.spans()]
     window = ["sample"] * 3 + ["memory_io"] + ["memory_io", "compute"] * 3
     assert phases == window * 3 + ["sample", "memory_io", "memory_io", "compute"]

@@ -218,10 +218,15 @@ def test_derived_cache_ratio_is_reported_by_setup(small_graph):
     assert system.check().ok and run(system).ok
 
 
-def test_epoch_of_the_peak_measurement_does_not_change_later_epochs(small_graph, monkeypatch):
+@pytest.fixture
+def gpu_peak(monkeypatch):
+    """Torch reports a peak of 77 bytes of GPU memory."""
     for name in ("reset_peak_memory_stats", "synchronize"):
         monkeypatch.setattr(torch.cuda, name, lambda device: None)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+
+
+def test_epoch_of_the_peak_measurement_does_not_change_later_epochs(small_graph, gpu_peak):
     plain, other = make(small_graph), make(small_graph)
     epochs = []
     epoch = other.schedule.epoch
@@ -243,12 +248,11 @@ def test_epoch_of_the_peak_measurement_does_not_change_later_epochs(small_graph,
     [({}, 1, 4), ({}, 4, 10), ({"schedule": "prefetch", "schedule.depth": 2}, 1, 8),
      ({"schedule": "alternate"}, 1, 4), ({"schedule": "alternate", "schedule.depth": 2}, 4, 14)],
 )  # fmt: skip
-def test_peak_epoch_ends_in_the_steady_state(small_graph, monkeypatch, schedule, window, batches):
+def test_peak_epoch_ends_in_the_steady_state(
+    small_graph, monkeypatch, gpu_peak, schedule, window, batches
+):
     """After twice the batches sampled ahead, plus those loaded ahead and in training."""
     monkeypatch.setattr("gnnbench.systems.runtime.stage_setup.FIRST_BATCHES", 1)
-    for name in ("reset_peak_memory_stats", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, lambda device: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
     windows = {"features": "window", "features.window": window} if window > 1 else {}
     system = make(small_graph, settings=schedule | windows, batch_size=8)
     epochs = []
@@ -260,10 +264,9 @@ def test_peak_epoch_ends_in_the_steady_state(small_graph, monkeypatch, schedule,
 
 
 @pytest.mark.parametrize(("fanouts", "batches"), [((4, 3, 2), 8), ((4, -1), None)])
-def test_peak_epoch_has_at_least_eight_batches_or_all(small_graph, monkeypatch, fanouts, batches):
-    for name in ("reset_peak_memory_stats", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, lambda device: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+def test_peak_epoch_has_at_least_eight_batches_or_all(
+    small_graph, monkeypatch, gpu_peak, fanouts, batches
+):
     system = make(small_graph, batch_size=8, fanouts=fanouts)
     epochs = []
     monkeypatch.setattr(system, "run_unmeasured", lambda epoch, most: epochs.append((epoch, most)))

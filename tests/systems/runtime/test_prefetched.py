@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from compose import SYSTEMS, assert_no_thread_is_left, make, run, run_epochs, timed
+from compose import SYSTEMS, assert_no_thread_is_left, make, run, run_epochs, timed, verify_timed
 
 from gnnbench.features.host import HostGather
 from gnnbench.features.ring import RowRing
@@ -88,10 +88,7 @@ def test_all_checks_equal_those_of_a_serial_system(stages, until, small_graph, o
     for one in (system, serial):
         if one.recipe.features.foresees:
             one.foresee((5,))
-    timeline = Timeline.on("cpu")
-    timeline.start()
-    report = system.verify(5, timeline)
-    timeline.stop()
+    report, timeline = verify_timed(system, 5)
     assert report.ok, report.reason
     assert report.digest == serial.verify(5, Timeline.on("cpu")).digest
     assert {s.lane for s in timeline.spans()} >= {"sample", "memory_io"}

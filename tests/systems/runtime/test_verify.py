@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from int_tensors import ints
 
 from gnnbench.core.minibatch import Block, MiniBatch
 from gnnbench.systems.runtime.spot_checks import CheckedBatch
@@ -21,10 +22,6 @@ class Graph:
     indices = INDICES
     num_nodes = 4
     features = torch.arange(8, dtype=torch.float32).view(4, 2)
-
-
-def ints(*values):
-    return torch.tensor(values, dtype=torch.int32)
 
 
 def batch(offsets=(0, 2, 4), local=(2, 3, 0, 0), nodes=(0, 1, 2, 3), seeds=(0, 1)):
