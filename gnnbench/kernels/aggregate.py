@@ -11,7 +11,7 @@ from torch import Tensor
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate_values import real
 from gnnbench.kernels.autograd import Context
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import load_native, native_operators
 from gnnbench.kernels.transpose import edge_dst, transposed
 
 Gradients = tuple[Tensor | None, Tensor | None, None, None, None]
@@ -94,9 +94,8 @@ def aggregate_by(
     """:func:`aggregate` by other operators for the same sums."""
     if edge_weight is not None:
         edge_weight = real("edge_weight", edge_weight, sum_dtype(x)).contiguous()
-    with native_errors():
-        out: Tensor = _Aggregate.apply(x.contiguous(), edge_weight, block, mode, kernels)
-    return out
+    with native_operators():
+        return _Aggregate.apply(x.contiguous(), edge_weight, block, mode, kernels)
 
 
 def aggregate(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate_values import NARROW, check_mode
 from gnnbench.kernels.autograd import Context
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.transpose import transposed
 
 UNTIMED: AbstractContextManager[None] = nullcontext()
@@ -27,15 +27,10 @@ def sum_groups(
     The groups are made in each call, as by GNNAdvisor's preprocessing; ``watch`` times that.
     Raises ``UsageError`` for a wrong argument.
     """
-    load_native()
-    ops = torch.ops.gnnbench
-    with native_errors():
+    with native_operators() as ops:
         with watch:
             starts, rows = ops.neighbor_groups(indptr, group)
-        out: Tensor = ops.aggregate_groups(
-            starts, rows, indices, x, indptr.numel() - 1, dim_workers
-        )
-    return out
+        return ops.aggregate_groups(starts, rows, indices, x, indptr.numel() - 1, dim_workers)
 
 
 class _SumsContext(Context, Protocol):

@@ -31,12 +31,10 @@ def _kernels_as_published(x_nodes: int, y_dims: int, scatter: bool) -> Kernels:
     ops = torch.ops.gnnbench
 
     def forward(*arguments: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware(*arguments, x_nodes, y_dims)
-        return out
+        return ops.aggregate_memory_aware(*arguments, x_nodes, y_dims)
 
     def backward(*arguments: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware_transposed(*arguments, x_nodes, y_dims)
-        return out
+        return ops.aggregate_memory_aware_transposed(*arguments, x_nodes, y_dims)
 
     def scattered(
         indptr: Tensor, indices: Tensor, grad: Tensor, num_src: int, mode: str,
@@ -55,12 +53,10 @@ def _kernels_by_warps(warps: int, columns: int) -> Kernels:
     ops = torch.ops.gnnbench
 
     def forward(*arguments: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware_warp(*arguments, warps, columns)
-        return out
+        return ops.aggregate_memory_aware_warp(*arguments, warps, columns)
 
     def backward(*arguments: object) -> Tensor:
-        out: Tensor = ops.aggregate_memory_aware_warp_transposed(*arguments, warps, columns)
-        return out
+        return ops.aggregate_memory_aware_warp_transposed(*arguments, warps, columns)
 
     return Kernels(forward, backward)
 

@@ -17,7 +17,7 @@ from gnnbench.core.minibatch import Block
 from gnnbench.kernels.aggregate import sum_dtype
 from gnnbench.kernels.aggregate_values import real
 from gnnbench.kernels.autograd import Context
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.transpose import transposed
 
 
@@ -29,8 +29,7 @@ class _EdgeAdd(torch.autograd.Function):
     @staticmethod
     def forward(ctx: _BlockContext, src: Tensor, dst: Tensor, block: Block) -> Tensor:
         ctx.block = block
-        out: Tensor = torch.ops.gnnbench.edge_add(block.indptr, block.indices, src, dst)
-        return out
+        return torch.ops.gnnbench.edge_add(block.indptr, block.indices, src, dst)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -71,15 +70,13 @@ class HeadKernels(NamedTuple):
 
 
 def _forward(block: Block, x: Tensor, weights: Tensor) -> Tensor:
-    out: Tensor = torch.ops.gnnbench.aggregate_heads(
+    return torch.ops.gnnbench.aggregate_heads(
         block.indptr, block.indices, x, weights, block.num_dst
     )
-    return out
 
 
 def _transposed(block: Block, grad: Tensor, weights: Tensor) -> Tensor:
-    out: Tensor = torch.ops.gnnbench.aggregate_heads_transposed(*transposed(block), grad, weights)
-    return out
+    return torch.ops.gnnbench.aggregate_heads_transposed(*transposed(block), grad, weights)
 
 
 OURS = HeadKernels(_forward, _transposed)
@@ -124,10 +121,8 @@ def edge_add(block: Block, src: Tensor, dst: Tensor) -> Tensor:
     float64 of float64, else float32. Differentiable in both. Raises ``UsageError`` for a wrong
     shape or a block that is broken.
     """
-    load_native()
-    with native_errors():
-        out: Tensor = _EdgeAdd.apply(_sums(src), _sums(dst), block)
-    return out
+    with native_operators():
+        return _EdgeAdd.apply(_sums(src), _sums(dst), block)
 
 
 def edge_softmax(block: Block, scores: Tensor) -> Tensor:
@@ -136,10 +131,8 @@ def edge_softmax(block: Block, scores: Tensor) -> Tensor:
     Returns ``[num_edges, heads]``, float64 of float64, else float32. Differentiable. Raises
     ``UsageError`` for a wrong shape or offsets that are broken.
     """
-    load_native()
-    with native_errors():
-        out: Tensor = _EdgeSoftmax.apply(_sums(scores), block)
-    return out
+    with native_operators():
+        return _EdgeSoftmax.apply(_sums(scores), block)
 
 
 def aggregate_heads(
@@ -152,11 +145,9 @@ def aggregate_heads(
     float32 or, of float64, float64. Differentiable in both. Raises ``UsageError`` for a wrong dtype
     or shape, or a block that is broken.
     """
-    load_native()
     weights = real("weights", weights, sum_dtype(x)).contiguous()
-    with native_errors():
-        out: Tensor = _AggregateHeads.apply(x.contiguous(), weights, block, kernels)
-    return out
+    with native_operators():
+        return _AggregateHeads.apply(x.contiguous(), weights, block, kernels)
 
 
 def attend(

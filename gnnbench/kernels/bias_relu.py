@@ -8,7 +8,7 @@ from torch import Tensor
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.aggregate_values import NARROW
 from gnnbench.kernels.autograd import Context
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 class _BiasRelu(torch.autograd.Function):
@@ -40,7 +40,5 @@ def bias_relu(x: Tensor, bias: Tensor) -> Tensor:
         if bias.dtype != torch.float32 or x.shape[1:] != bias.shape:
             raise UsageError(f"bias must be float32 [{x.shape[-1]}] for rows {x.dtype}")
         return torch.relu_(x + bias.to(x.dtype))
-    load_native()
-    with native_errors():
-        out: Tensor = _BiasRelu.apply(x, bias)
-    return out
+    with native_operators():
+        return _BiasRelu.apply(x, bias)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 MOST_STEPS = 1 << 23  # of a chain: float32 counts exactly so far
 LINE = 64  # bytes: words are whole lines and begin at one
@@ -16,9 +15,8 @@ def copy(source: Tensor, target: Tensor) -> None:
 
     Raises ``UsageError`` for a wrong argument, as all here do.
     """
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.ceiling_copy(source, target)
+    with native_operators() as ops:
+        ops.ceiling_copy(source, target)
 
 
 def read(words: Tensor, passes: int = 1) -> Tensor:
@@ -27,10 +25,8 @@ def read(words: Tensor, passes: int = 1) -> Tensor:
     On a CPU each thread reads a share of its own over and over; on a GPU every pass is of all words
     and past the first cache. All passes together read at most 1 TiB, of larger words one pass.
     """
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.ceiling_read(words, passes)
-    return out
+    with native_operators() as ops:
+        return ops.ceiling_read(words, passes)
 
 
 def rows(words: Tensor, ids: Tensor) -> Tensor:
@@ -38,31 +34,24 @@ def rows(words: Tensor, ids: Tensor) -> Tensor:
 
     An id that is no row raises ``UsageError``, on a GPU it fails a device assert.
     """
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.ceiling_rows(words, ids)
-    return out
+    with native_operators() as ops:
+        return ops.ceiling_rows(words, ids)
 
 
 def fma(like: Tensor, steps: int) -> Tensor:
     """How many float32 multiply-adds were done, int64 ``[1]``: chains of ``steps`` (1 to 2^23) in
     every lane of all threads of the device of ``like``."""
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.ceiling_fma(like, steps)
-    return out
+    with native_operators() as ops:
+        return ops.ceiling_fma(like, steps)
 
 
 def shared(like: Tensor, steps: int) -> Tensor:
     """How many bytes of a GPU's shared memory were read, int64 ``[1]``; CUDA only."""
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.ceiling_shared(like, steps)
-    return out
+    with native_operators() as ops:
+        return ops.ceiling_shared(like, steps)
 
 
 def mark(like: Tensor) -> None:
     """A kernel that only has a name, ``ceiling_mark_kernel``, among those of a GPU."""
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.ceiling_mark(like)
+    with native_operators() as ops:
+        ops.ceiling_mark(like)

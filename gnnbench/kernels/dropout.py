@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnnbench.kernels.aggregate_values import NARROW
 from gnnbench.kernels.autograd import Context
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,7 @@ class Masks:
     def applied(self, layer: int, x: Tensor) -> Tensor:
         """The same without a gradient."""
         nodes = self.nodes[: x.shape[0]]
-        out: Tensor = torch.ops.gnnbench.dropout(
-            x, nodes, self.key, self.batch, layer, self.p, self.place
-        )
-        return out
+        return torch.ops.gnnbench.dropout(x, nodes, self.key, self.batch, layer, self.p, self.place)
 
 
 class _DropoutContext(Context, Protocol):
@@ -72,7 +69,5 @@ def dropout(x: Tensor, masks: Masks, layer: int) -> Tensor:
     """
     if x.dtype in NARROW:
         return dropout(x.float(), masks, layer).to(x.dtype)
-    load_native()
-    with native_errors():
-        out: Tensor = _Dropout.apply(x.contiguous(), masks, layer)
-    return out
+    with native_operators():
+        return _Dropout.apply(x.contiguous(), masks, layer)

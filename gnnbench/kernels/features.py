@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from gnnbench.core.errors import UsageError
@@ -19,7 +18,7 @@ from gnnbench.kernels.access import (
     READERS,
     SHIFTED,
 )
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.lookup import IdLookup
 
 
@@ -31,12 +30,10 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
     and returned where given (a pinned staging buffer, say; after an error its content is
     undefined). Raises ``UsageError`` for a wrong argument or an id that is not a row.
     """
-    load_native()
-    with native_errors():
+    with native_operators() as ops:
         if out is None:
-            rows: Tensor = torch.ops.gnnbench.gather(table, ids)
-            return rows
-        torch.ops.gnnbench.gather_out(table, ids, out)
+            return ops.gather(table, ids)
+        ops.gather_out(table, ids, out)
     return out
 
 
@@ -49,9 +46,8 @@ def gather_to(table: Tensor, ids: Tensor, places: Tensor, out: Tensor, blocks: i
     threads read (0: no limit). Raises ``UsageError`` for a wrong argument, and on the CPU for an id
     or a place that is no row; on a GPU these fail a device assert.
     """
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.gather_to(table, ids, places, out, blocks)
+    with native_operators() as ops:
+        ops.gather_to(table, ids, places, out, blocks)
 
 
 def gather_over_out(
@@ -70,12 +66,8 @@ def gather_over_out(
     the rest as in :func:`gather_over`. Returns the number of cached rows. Raises
     ``UsageError`` as :func:`gather`; ``out`` and the remembered slots are then undefined.
     """
-    load_native()
-    with native_errors():
-        hits: int = torch.ops.gnnbench.gather_over_out(
-            table, kept, slots, generations, generation, remember, ids, out
-        )
-    return hits
+    with native_operators() as ops:
+        return ops.gather_over_out(table, kept, slots, generations, generation, remember, ids, out)
 
 
 def gather_zero_copy(
@@ -105,18 +97,15 @@ def gather_zero_copy(
         raise UsageError("ids must be on a CUDA device, which reads the table")
     if access not in ACCESSES:
         raise UsageError(f"access must be one of {', '.join(ACCESSES)}, it is {access!r}")
-    load_native()
-    ops = torch.ops.gnnbench
     name = "gather_zero_copy"
     arguments: tuple[object, ...] = (table, ids, access == ALIGNED)
     if access == PAGE_ORDERED:
         name, arguments = "gather_page_ordered", (table, ids, page_bytes, blocks, depth)
     elif access in ELEMENTWISE:
         name, arguments = "gather_elementwise", (table, ids, access == SHIFTED)
-    with native_errors():
+    with native_operators() as ops:
         if out is None:
-            rows: Tensor = getattr(ops, name)(*arguments)
-            return rows
+            return getattr(ops, name)(*arguments)
         getattr(ops, f"{name}_out")(*arguments, out)
     return out
 
@@ -140,9 +129,8 @@ def gather_once(
     """
     if not batches or not all(ids.is_cuda for ids in batches):
         raise UsageError("batches must be at least one, on a CUDA device, which reads the table")
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.gather_once(table, list(batches), distinct, out, blocks, depth)
+    with native_operators() as ops:
+        ops.gather_once(table, list(batches), distinct, out, blocks, depth)
     return out
 
 
@@ -170,13 +158,11 @@ def gather_over(
     """
     if not ids.is_cuda:
         raise UsageError("ids must be on a CUDA device, which reads the table")
-    load_native()
-    with native_errors():
-        rows: Tensor = torch.ops.gnnbench.gather_over(
+    with native_operators() as ops:
+        return ops.gather_over(
             table, kept, slots, generations, generation, remember, ids, hits, page_bytes, blocks,
             depth,
         )  # fmt: skip
-    return rows
 
 
 def gather_over_cache(
@@ -200,11 +186,9 @@ def gather_over_cache(
     if not ids.is_cuda:
         raise UsageError("ids must be on a CUDA device, which reads the table")
     (rows, known), (cached, in_cache) = last, cache
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.gather_over_cache(
+    with native_operators() as ops:
+        return ops.gather_over_cache(
             table, rows, known.slots, known.generations, known.generation, True, cached,
             in_cache.slots, in_cache.generations, in_cache.generation, ids, hits, page_bytes,
             blocks, depth,
         )  # fmt: skip
-    return out

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnnbench.core.errors import UsageError
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import load_native, native_operators
 from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.sampler import mini_batch
 from gnnbench.kernels.streams import StreamOrder
@@ -194,8 +194,7 @@ class _Operator(Protocol):
 @cache
 def _operator(name: str) -> _Operator:
     load_native()
-    operator: _Operator = getattr(torch.ops.gnnbench, name).default
-    return operator
+    return getattr(torch.ops.gnnbench, name).default
 
 
 def call(name: str, *args: object) -> list[Tensor]:
@@ -203,5 +202,5 @@ def call(name: str, *args: object) -> list[Tensor]:
     try:
         return _operator(name)(*args)
     except RuntimeError:
-        with native_errors():  # entered on this path only: a call takes a tenth of a millisecond
+        with native_operators():  # entered on this path only: a call takes a tenth of a millisecond
             raise

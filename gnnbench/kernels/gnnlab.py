@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.sampler import mini_batch
 from gnnbench.kernels.streams import StreamOrder
@@ -67,11 +67,10 @@ def gnnlab(
     and errors otherwise as :func:`gnnbench.kernels.sampler.hop_by_hop`; local ids beyond the seeds
     come in any order.
     """
-    load_native()
     spec = PickSpec.of(pick)
     while True:
-        with native_errors():
-            *flat, needed = torch.ops.gnnbench.gnnlab(
+        with native_operators() as ops:
+            *flat, needed = ops.gnnlab(
                 graph_indptr,
                 graph_indices,
                 seeds,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gnnbench.core.errors import UsageError
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,8 @@ class IdSet:
         ``UsageError`` for a wrong argument or, on a CPU, an id that is not in the set; on a GPU
         that fails a device assert.
         """
-        with native_errors():
-            gathered: Tensor = torch.ops.gnnbench.gather_of_set(rows, self.words, ids)
-        return gathered
+        with native_operators() as ops:
+            return ops.gather_of_set(rows, self.words, ids)
 
     def ones(self, batches: Sequence[Tensor], first: int, out: Tensor) -> Tensor:
         """Write a one wherever a batch has an id of the set; zeros are left as they are.
@@ -46,8 +44,8 @@ class IdSet:
         ``out`` float16 ``[pieces, batches, width]``: columns of all pieces, one after the other,
         are the set's ids from the ``first`` on. Raises ``UsageError`` for a wrong argument.
         """
-        with native_errors():
-            torch.ops.gnnbench.ones_of_set(list(batches), self.words, first, out)
+        with native_operators() as ops:
+            ops.ones_of_set(list(batches), self.words, first, out)
         return out
 
 
@@ -60,7 +58,5 @@ def union_ids(batches: Sequence[Tensor], num_nodes: int, shared: bool = False) -
     """
     if not batches:
         raise UsageError("batches is empty; give at least one")
-    load_native()
-    with native_errors():
-        ids, words = torch.ops.gnnbench.union_ids(list(batches), num_nodes, shared)
-    return IdSet(ids, words)
+    with native_operators() as ops:
+        return IdSet(*ops.union_ids(list(batches), num_nodes, shared))

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from types import ModuleType
 from typing import TypedDict
 
 import torch
@@ -105,14 +106,15 @@ def native_info() -> NativeInfo:
 
 
 @contextmanager
-def native_errors() -> Iterator[None]:
-    """Translate errors of native operators.
+def native_operators() -> Iterator[ModuleType]:
+    """Load the native libraries and return their operators, whose errors the block translates.
 
     A wrong argument becomes ``UsageError``, also where torch rejects its type or backend; a broken
-    graph ``DataError``; a failed host allocation ``HostMemoryError``.
+    graph ``DataError``; a failed host allocation ``HostMemoryError``. Raises as ``load_native``.
     """
+    load_native()
     try:
-        yield
+        yield torch.ops.gnnbench
     except RuntimeError as error:
         text = str(error)
         if fault := _refused_by_torch(text):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.errors import HostMemoryError
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.shared import Region, region_of
 
 REGISTERED, VMM = MEMORIES = ("registered", "vmm")
@@ -104,10 +104,8 @@ def vmm_memory(size: int, device: torch.device | str) -> Tensor:
             f"{size} bytes are to be locked for the GPU, {available} are free; free memory, or have"
             " the GPU not read them (features.table=host)"
         )
-    load_native()
-    with native_errors():
-        memory: Tensor = torch.ops.gnnbench.vmm_memory(torch.empty(0, device=device), size)
-    return memory
+    with native_operators() as ops:
+        return ops.vmm_memory(torch.empty(0, device=device), size)
 
 
 def free_memory() -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def pad_blocks(
@@ -27,9 +26,8 @@ def pad_blocks(
     weights are unchanged. Padding labels become -1. One kernel on one device, without a wait.
     Raises ``UsageError`` for tensors that do not fit, and for padding edges without a padding row.
     """
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.pad_blocks(
+    with native_operators() as ops:
+        ops.pad_blocks(
             list(indptrs), list(indices), list(weights), labels, list(room_indptrs),
             list(room_indices), list(room_weights), room_labels,
         )  # fmt: skip

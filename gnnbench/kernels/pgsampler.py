@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.minibatch import MiniBatch
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.picks import PickSpec
 from gnnbench.kernels.sampler import mini_batch
 
@@ -120,9 +119,8 @@ def pgsampler(
             f"variant '{variant}' leaves the scheduling of tasks to a GPU; take 'persistent' on the"
             " CPU"
         )
-    load_native()
-    with native_errors():
-        flat = torch.ops.gnnbench.pgsampler(
+    with native_operators() as ops:
+        flat = ops.pgsampler(
             graph_indptr,
             graph_indices,
             seeds,
@@ -186,9 +184,8 @@ def pgsampler_as_published(
     """
     if not seeds.is_cuda:
         raise UnsupportedError("PGSampler as published samples on a GPU; its seeds are on the CPU")
-    load_native()
-    with native_errors():
-        flat = torch.ops.gnnbench.pgsampler_as_published(
+    with native_operators() as ops:
+        flat = ops.pgsampler_as_published(
             graph_indptr,
             graph_indices,
             seeds,

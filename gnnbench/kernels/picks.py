@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.errors import UsageError
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 # Without replacement min(fanout, degree) edges; with it fanout of them from any row that is not
 # empty (weighted: not without weight); random_walk: the nodes visited most, at most fanout.
@@ -81,10 +81,9 @@ class PickSpec:
         for what, tensor in (("graph_indptr", graph_indptr), ("weights", weights)):
             if tensor.device.type != "cpu":
                 raise UsageError(f"{what} must be on the CPU, where the tables are made")
-        load_native()
-        with native_errors():
+        with native_operators() as ops:
             kind = name.removeprefix("weighted_")
-            tables = torch.ops.gnnbench.weight_tables(graph_indptr, weights, kind)
+            tables = ops.weight_tables(graph_indptr, weights, kind)
         return cls(name, tuple(tables))
 
     @classmethod

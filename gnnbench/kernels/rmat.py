@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def graph(
@@ -24,7 +23,5 @@ def graph(
     int64 ``[2 ** scale]`` is a permutation, what the nodes are called. Made on its device and left
     there. Raises ``UsageError``.
     """
-    load_native()
-    with native_errors():
-        indptr, indices = torch.ops.gnnbench.rmat_graph(key, scale, num_edges, list(ends), names)
-    return indptr, indices
+    with native_operators() as ops:
+        return ops.rmat_graph(key, scale, num_edges, list(ends), names)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block, MiniBatch
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 from gnnbench.kernels.picks import PickSpec
 
 # three-pass:         DGL's passes, which remember where the first one stored a node.
@@ -73,10 +72,9 @@ def hop_by_hop(
         UsageError: an argument of the wrong dtype, shape, device or range, or a repeated seed.
         DataError: the graph's offsets or ids are out of range.
     """
-    load_native()
     spec = PickSpec.of(pick)
-    with native_errors():
-        flat = torch.ops.gnnbench.hop_by_hop(
+    with native_operators() as ops:
+        flat = ops.hop_by_hop(
             graph_indptr,
             graph_indices,
             seeds,
@@ -132,9 +130,8 @@ def sample_hop(
     their offsets in ``graph_indices``, int64 ``[edges]`` (empty for random walks), and the visits
     of random walks, float32 ``[edges]`` (else empty). Raises as :func:`hop_by_hop`.
     """
-    load_native()
-    with native_errors():
-        indptr, neighbors, positions, weights = torch.ops.gnnbench.sample_hop(
+    with native_operators() as ops:
+        return ops.sample_hop(
             graph_indptr,
             graph_indices,
             dst,
@@ -144,7 +141,6 @@ def sample_hop(
             hop,
             batch,
         )
-    return indptr, neighbors, positions, weights
 
 
 def id_map(dst: Tensor, neighbors: Tensor, variant: str = ID_MAPS[0]) -> tuple[Tensor, Tensor]:
@@ -155,10 +151,8 @@ def id_map(dst: Tensor, neighbors: Tensor, variant: str = ID_MAPS[0]) -> tuple[T
     The three passes of DGL's ``OrderedHashTable``; ``variant`` is one of ``ID_MAPS[:2]``. Raises
     ``UsageError``.
     """
-    load_native()
-    with native_errors():
-        src_nodes, local = torch.ops.gnnbench.id_map(dst, neighbors, variant)
-    return src_nodes, local
+    with native_operators() as ops:
+        return ops.id_map(dst, neighbors, variant)
 
 
 def philox(key: int, counters: Tensor) -> Tensor:
@@ -166,7 +160,5 @@ def philox(key: int, counters: Tensor) -> Tensor:
 
     Returns int64 ``[n, 4]``. Raises ``UsageError``.
     """
-    load_native()
-    with native_errors():
-        out: Tensor = torch.ops.gnnbench.philox(key, counters)
-    return out
+    with native_operators() as ops:
+        return ops.philox(key, counters)

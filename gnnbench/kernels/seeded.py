@@ -5,10 +5,9 @@ The bits are the same; the speed is that of memory writes.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def fill_features(key: int, labels: Tensor, centres: Tensor, first: int, out: Tensor) -> None:
@@ -20,6 +19,5 @@ def fill_features(key: int, labels: Tensor, centres: Tensor, first: int, out: Te
     """
     words = [(key >> shift) % (1 << 64) for shift in (0, 64)]
     signed = [word - (word >> 63 << 64) for word in words]
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.seeded_features(signed, labels, centres, first, out)
+    with native_operators() as ops:
+        ops.seeded_features(signed, labels, centres, first, out)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.kernels.access import PAGE_BYTES, READERS
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 MOST_SHARDS = 64  # native/cuda/features/sharded.h
 SHARD_DEPTH = 2
@@ -50,12 +50,10 @@ def gather_sharded(
     """
     if not ids.is_cuda:
         raise UsageError("ids must be on a CUDA device, which reads the shards")
-    load_native()
-    with native_errors():
-        rows: Tensor = torch.ops.gnnbench.gather_sharded(
+    with native_operators() as ops:
+        return ops.gather_sharded(
             list(shards), own, places, table, ids, counts, blocks, depth, page_bytes, readers
         )
-    return rows
 
 
 def check_peer_access(own: int, others: Sequence[int]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def sieve_insert(
@@ -20,7 +19,5 @@ def sieve_insert(
     that were evicted, int64, one that came with ``ids`` among them. Raises ``UsageError`` for a
     wrong argument, and for a state that is none of such a queue.
     """
-    load_native()
-    with native_errors():
-        slots, evicted = torch.ops.gnnbench.sieve_insert(nodes, newer, visited, state, ids)
-    return slots, evicted
+    with native_operators() as ops:
+        return ops.sieve_insert(nodes, newer, visited, state, ids)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from gnnbench.core.errors import UnsupportedError
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 class LimitedStream(NamedTuple):
@@ -26,9 +26,8 @@ def limited_stream(device: torch.device, sms: int) -> LimitedStream:
     all of them. Raises ``UsageError`` for less than 1 or more than the device has,
     ``UnsupportedError`` where the driver has no green contexts (before CUDA 12.5) or makes none.
     """
-    load_native()
-    with native_errors():
-        result = torch.ops.gnnbench.limited_stream(torch.empty(0, device=device), sms)
+    with native_operators() as ops:
+        result = ops.limited_stream(torch.empty(0, device=device), sms)
     error, stream, granted = result.tolist()
     if error:
         raise UnsupportedError(

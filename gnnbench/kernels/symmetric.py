@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def symmetric_factors(block: Block) -> tuple[Tensor, Tensor]:
@@ -34,9 +34,6 @@ def symmetric_weights(block: Block) -> Tensor:
     ``UsageError`` for a block that is broken.
     """
     if block.symmetric is None:
-        load_native()
-        with native_errors():
-            block.symmetric = torch.ops.gnnbench.symmetric_weights(
-                block.indptr, block.indices, block.num_src
-            )
+        with native_operators() as ops:
+            block.symmetric = ops.symmetric_weights(block.indptr, block.indices, block.num_src)
     return block.symmetric

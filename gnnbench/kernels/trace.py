@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 T = TypeVar("T")
 
@@ -34,14 +34,12 @@ def traced(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T
 
     On a GPU it waits for the device at the end; the events cost about 2 us a mark.
     """
-    load_native()
     like = torch.empty(0, device=device)
-    trace = torch.ops.gnnbench.trace
-    with native_errors():
-        trace(like, True)
+    with native_operators() as ops:
+        ops.trace(like, True)
     try:
         result = call()
     finally:
-        with native_errors():
-            rows = trace(like, False).tolist()
+        with native_operators() as ops:
+            rows = ops.trace(like, False).tolist()
     return result, [Mark(STAGES[int(stage)], int(hop), *times) for stage, hop, *times in rows]

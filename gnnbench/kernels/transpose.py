@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Block, Transposed
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def transposed(block: Block) -> Transposed:
@@ -16,10 +16,9 @@ def transposed(block: Block) -> Transposed:
     for a block that is broken.
     """
     if block.transposed is None:
-        load_native()
-        with native_errors():
+        with native_operators() as ops:
             block.transposed = Transposed(
-                *torch.ops.gnnbench.transpose(block.indptr, block.indices, block.num_src)
+                *ops.transpose(block.indptr, block.indices, block.num_src)
             )
     return block.transposed
 

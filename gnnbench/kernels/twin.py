@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,8 @@ def graph(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor]:
     Rows ascend and have neither duplicates nor self-loops. Made on ``device`` and left there.
     Raises ``UsageError`` for a graph that cannot be.
     """
-    load_native()
-    with native_errors():
-        indptr, indices = torch.ops.gnnbench.twin_graph(
+    with native_operators() as ops:
+        return ops.twin_graph(
             spec.key,
             spec.num_nodes,
             spec.num_edges,
@@ -85,14 +84,12 @@ def graph(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor]:
             spec.level_edges.to(device),
             spec.wide_ids,
         )
-    return indptr, indices
 
 
 def labels(spec: TwinSpec, device: Device = "cpu") -> Tensor:
     """Labels int64 ``[num_nodes]`` in ``[0, num_classes)``."""
-    load_native()
-    with native_errors():
-        return torch.ops.gnnbench.twin_labels(
+    with native_operators() as ops:
+        return ops.twin_labels(
             spec.key,
             spec.num_nodes,
             spec.community_ptr.to(device),
@@ -103,9 +100,8 @@ def labels(spec: TwinSpec, device: Device = "cpu") -> Tensor:
 
 def splits(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor, Tensor]:
     """Training, validation and test ids, int64, ascending, disjoint, of the sizes asked for."""
-    load_native()
-    with native_errors():
-        train, val, test = torch.ops.gnnbench.twin_splits(
+    with native_operators() as ops:
+        return ops.twin_splits(
             spec.key,
             spec.num_nodes,
             spec.community_ptr.to(device),
@@ -114,7 +110,6 @@ def splits(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor, Tens
             spec.degree_bias,
             *spec.splits,
         )
-    return train, val, test
 
 
 def features(spec: TwinSpec, first: int, rows: int, device: Device = "cpu") -> Tensor:
@@ -130,9 +125,8 @@ def features(spec: TwinSpec, first: int, rows: int, device: Device = "cpu") -> T
 
 def fill_features(spec: TwinSpec, first: int, out: Tensor) -> None:
     """:func:`features` into ``out`` float32 ``[rows, feature_dim]``, contiguous."""
-    load_native()
-    with native_errors():
-        torch.ops.gnnbench.twin_features(
+    with native_operators() as ops:
+        ops.twin_features(
             spec.key,
             spec.num_nodes,
             spec.community_ptr.to(out.device),

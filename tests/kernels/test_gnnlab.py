@@ -11,17 +11,15 @@ from torch import Tensor
 
 from gnnbench.core.errors import UsageError
 from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import native_operators
 
 
 def raw(words: Tensor, version: int, seeds: list[int], fanouts: list[int]) -> list[Tensor]:
-    load_native()
-    with native_errors():
-        blocks: list[Tensor] = torch.ops.gnnbench.gnnlab(
+    with native_operators() as ops:
+        return ops.gnnlab(
             INDPTR, INDICES, torch.tensor(seeds), fanouts, "floyd", [], [], "cumulative", 1, 0,
             False, words, version,
         )  # fmt: skip
-    return blocks
 
 
 def entries(words: Tensor) -> dict[int, tuple[int, int]]:

@@ -45,13 +45,13 @@ def test_unloadable_library_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_errors_of_operators_are_translated() -> None:
-    with pytest.raises(UsageError, match=r"^fanout is wrong$"), library.native_errors():
+    with pytest.raises(UsageError, match=r"^fanout is wrong$"), library.native_operators():
         raise RuntimeError("gnnbench: fanout is wrong")
-    with pytest.raises(DataError, match=r"^indptr is broken$"), library.native_errors():
+    with pytest.raises(DataError, match=r"^indptr is broken$"), library.native_operators():
         raise RuntimeError("gnnbench data: indptr is broken")
-    with pytest.raises(MemoryError, match=r"^8 bytes$"), library.native_errors():
+    with pytest.raises(MemoryError, match=r"^8 bytes$"), library.native_operators():
         raise RuntimeError("gnnbench memory: 8 bytes")
-    with pytest.raises(RuntimeError, match="another"), library.native_errors():
+    with pytest.raises(RuntimeError, match="another"), library.native_operators():
         raise RuntimeError("another")
 
 

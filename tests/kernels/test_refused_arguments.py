@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from int_tensors import ints
 from ops_graphs import INDICES, INDPTR
 from ops_threads import threads
 from torch import Tensor
@@ -16,7 +17,7 @@ import gnnbench
 from gnnbench.core.errors import HostMemoryError, UsageError
 from gnnbench.core.minibatch import Block
 from gnnbench.kernels.attention import aggregate_heads
-from gnnbench.kernels.library import load_native, native_errors
+from gnnbench.kernels.library import load_native, native_operators
 
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "fused-map-by-hop")
 RING = torch.arange(8), (torch.arange(7, dtype=torch.int32) + 1) % 7  # node v <- v + 1
@@ -62,7 +63,7 @@ def test_operators_refuse_repeated_seeds(ops: Any, name: str, count: int) -> Non
         args = [*RING, seeds, [5, 5], "floyd", [], [], *frontier, 1, 0, True, *own[name]]
         getattr(ops, name)(*args)
 
-    with threads(count), native_errors():
+    with threads(count), native_operators():
         for seeds in (torch.arange(5000) % 7, torch.arange(8) % 7, torch.zeros(3000).long()):
             with pytest.raises(RuntimeError, match=f"seeds holds an id twice: it has {len(seeds)}"):
                 sample(seeds)
@@ -77,10 +78,6 @@ def floats(*shape: int) -> Tensor:
 
 def halves(*shape: int) -> Tensor:
     return torch.zeros(shape, dtype=torch.int16)
-
-
-def ints(*values: int) -> Tensor:
-    return torch.tensor(values, dtype=torch.int32)
 
 
 def longs(*values: int) -> Tensor:
@@ -133,7 +130,7 @@ REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], str]] = [
 def test_arguments_that_once_crashed_are_refused(
     ops: Any, name: str, args: Callable[[], tuple[Any, ...]], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=message), native_errors():
+    with pytest.raises(UsageError, match=message), native_operators():
         getattr(ops, name)(*args())
 
 
@@ -146,7 +143,7 @@ def test_arguments_that_once_crashed_are_refused(
     ],
 )
 def test_excessive_memory_is_refused(ops: Any, name: str, args: Callable[[], Any]) -> None:
-    with pytest.raises(HostMemoryError, match="not enough memory for"), native_errors():
+    with pytest.raises(HostMemoryError, match="not enough memory for"), native_operators():
         getattr(ops, name)(*args())
 
 
@@ -190,12 +187,12 @@ SEEDS = torch.tensor([0])
 def test_type_errors_of_torch_name_the_argument(
     ops: Any, call: Callable[[Any], Any], words: str
 ) -> None:
-    with pytest.raises(UsageError, match=words), native_errors():
+    with pytest.raises(UsageError, match=words), native_operators():
         call(ops)
 
 
 def test_other_errors_are_not_translated() -> None:
-    with pytest.raises(RuntimeError, match="CUDA error"), native_errors():
+    with pytest.raises(RuntimeError, match="CUDA error"), native_operators():
         raise RuntimeError("CUDA error: an illegal memory access")
 
 

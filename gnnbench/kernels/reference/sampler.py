@@ -29,8 +29,7 @@ class _Graph:
         self.tables = [t.numpy().view(np.uint32) if unsigned else t.numpy() for t in pick.tables]
 
     def row(self, node: int) -> Sequence[int]:
-        row: list[int] = self.indices[self.indptr[node] : self.indptr[node + 1]].tolist()
-        return row
+        return self.indices[self.indptr[node] : self.indptr[node + 1]].tolist()
 
     def draws_needed(self, degree: int, fanout: int) -> int:
         if self.pick.name == "random_walk":
