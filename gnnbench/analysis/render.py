@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
 from gnnbench.analysis import (
     metric_tables,
@@ -13,11 +14,14 @@ from gnnbench.analysis import (
     scaling_table,
     table,
 )
+from gnnbench.analysis import metrics as m
 from gnnbench.analysis.labels import labels
-from gnnbench.analysis.startup import startup_line
+from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core import text as safe
+from gnnbench.core.units import seconds
 from gnnbench.measure import contention
+from gnnbench.schema import CellRow, MetricRow
 from gnnbench.schema.reader import Run
 
 # Columns that CSV output always has, so that tables of several runs can be concatenated.
@@ -29,6 +33,7 @@ NUMBERS = (
     "ratio", "ratio_ci_low", "ratio_ci_high", "pairs", "work_class", "verdict", "doubtful",
     "reason",
 )  # fmt: skip
+START_UP = "from process start to the gate, without a framework's import and locking memory"
 RATIO = (
     "speed-up = reference time / this time, measured in alternating runs [95 % interval]; it can"
     " differ from the quotient of the times in the table"
@@ -88,6 +93,21 @@ def remarks(run: Run, different: bool) -> list[str]:
         *roofline_table.remarks(run.roofline),
         *startup_line(run.cells, run.metrics),
     ]
+
+
+def startup_line(rows: Sequence[CellRow], metrics: Sequence[MetricRow]) -> list[str]:
+    """The shortest and the longest start-up time; nothing if no cell reports one."""
+    known, named = Metrics(metrics), labels(rows)
+    reported = [(value, r) for r in rows if (value := known.value(r["id"], "start", m.START))]
+    if not reported:
+        return []
+    (shortest, first), (longest, last) = (
+        select(reported, key=lambda pair: pair[0]) for select in (min, max)
+    )
+    text = seconds(longest)
+    if len(reported) > 1:
+        text = f"{seconds(shortest)} ({named.of(first)}) to {text} ({named.of(last)})"
+    return [f"start-up: {text}, {START_UP}"]
 
 
 def markdown(run: Run, different: bool = False) -> str:

@@ -26,10 +26,9 @@ def is_lost(error: BaseException) -> bool:
         return False
     if isinstance(error, LostError | dist.DistError):
         return True
-    return type(error) is RuntimeError and _is_connection_error(str(error))
-
-
-def _is_connection_error(text: str) -> bool:
+    if type(error) is not RuntimeError:
+        return False
+    text = str(error)
     return any(mark in text for mark in _GLOO) or text.startswith(_FORWARDED)
 
 

@@ -51,7 +51,7 @@ class AsyncTaskQueue(TaskQueue):
 
     def _assign(self, rank: int) -> AssignedShare | NoShareLeft | None:
         if len(self.steps) == self.batches:
-            return NO_SHARE_LEFT if self._all_finished() else None
+            return NO_SHARE_LEFT if self._finished == self._received else None
         if not self._written or not (rank in self.trainers or self._has_profit()):
             return None
         others = [r for r in self._finished if r != rank and self._trains(r)]
@@ -78,9 +78,6 @@ class AsyncTaskQueue(TaskQueue):
     def _trains(self, rank: int) -> bool:
         """Whether a rank is a Trainer, or a standby Trainer that has a batch."""
         return rank in self.trainers or self._received[rank] > self._finished[rank]
-
-    def _all_finished(self) -> bool:
-        return self._finished == self._received
 
     def _has_profit(self) -> bool:
         """Whether a standby Trainer is to take a batch now."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ from gnnbench.core.job import Job
 from gnnbench.distributed.factored_results import TrainedEpoch
 from gnnbench.distributed.merge import MergedEpoch
 from gnnbench.distributed.process_group import RankGroup
-from gnnbench.distributed.produced_epoch import ProducedBatchEpoch
 from gnnbench.distributed.producer_client import ProducerClient
 from gnnbench.distributed.producer_spec import ProducerSpec, build_message
 from gnnbench.distributed.producer_start import start as start_producer
@@ -36,14 +35,17 @@ from gnnbench.distributed.rank_schedule import (
 )
 from gnnbench.distributed.step_coordination import StepCoordination
 from gnnbench.distributed.tasks import TrainingStep
-from gnnbench.distributed.whole_epoch import Trained, WholeBatchEpoch, num_updates, own_numbers
+from gnnbench.distributed.whole_epoch import (
+    ProducedBatchEpoch,
+    Trained,
+    WholeBatchEpoch,
+    num_updates,
+    own_numbers,
+)
 from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.batch_buffer import ConsumerBuffer
+from gnnbench.pipelines.rank_audit import RankAudit
 from gnnbench.pipelines.schedule import FLAT, Stages
-
-if TYPE_CHECKING:
-    from gnnbench.sampling.stage import SamplerStage
-
 
 BUFFERS = 2  # ping-pong buffers of PyTorch-Direct
 
@@ -67,11 +69,7 @@ class WholeBatchAudit(RankScheduleAudit):
         """Return on how many batches the rank has to train."""
         return len(self.own_numbers(batches))
 
-    def sampled_per_seed(
-        self, sampler: SamplerStage, batches: Sequence[Tensor]
-    ) -> tuple[float, float] | None:
-        """Return None: each batch is sampled by one rank."""
-        return None
+    sampled_per_seed = RankAudit.sampled_per_seed  # each batch is sampled by one rank
 
 
 class WholeBatchSchedule(RankSchedule):

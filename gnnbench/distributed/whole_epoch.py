@@ -9,11 +9,16 @@ import torch
 from torch import Tensor
 
 from gnnbench.core.cell import Until
+from gnnbench.core.counters import SYNCHRONISATIONS
 from gnnbench.core.minibatch import Batch, Sizes
 from gnnbench.distributed.process_group import RankGroup
+from gnnbench.distributed.producer_client import ProducerClient
+from gnnbench.distributed.producer_messages import RequestDone
 from gnnbench.distributed.rank_trainer import RankTrainer, rank_trainer
 from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines.batch_buffer import ConsumerBuffer
 from gnnbench.pipelines.schedule import Stages
+from gnnbench.pipelines.utilization import add_rows
 
 # Number, sizes and loss of a batch; the loss is None if the epoch does not train.
 Trained = tuple[int, Sizes, Tensor | None]
@@ -110,3 +115,41 @@ class WholeBatchEpoch:
             return trainer.labels_at(torch.cat(list(batches[first : first + self.ranks])))
 
         self.group.gradients.begin(labels)
+
+
+@dataclass
+class ProducedBatchEpoch(WholeBatchEpoch):
+    """An epoch as one rank runs it: it trains on the batches of ``client``'s process.
+
+    PyTorch-Direct, section 3.4: each GPU has a sampler, a producer and a consumer, and the
+    consumers train together.
+    """
+
+    client: ProducerClient[ConsumerBuffer]
+
+    def run(self, epoch: int, batches: list[Tensor]) -> None:
+        """Train on the rank's batches as they arrive; ``batches`` are the seeds of all ranks."""
+        own = own_numbers(len(batches), self.rank, self.ranks)
+        if own:
+            self.client.begin_epoch(epoch, [batches[number] for number in own], own)
+            try:
+                done = self._train_on_all(batches)
+            except BaseException:
+                self.client.stop()
+                raise
+            self.timeline.add(s._replace(lane=f"{self._lane} {s.lane}") for s in done.spans)
+            add_rows(self.group.counts, done.counts)
+            self.group.counts.add("schedule", SYNCHRONISATIONS, len(own), "consumer")
+        self._finish(batches, len(own))
+
+    def _train_on_all(self, batches: list[Tensor]) -> RequestDone:
+        while not isinstance(received := self.client.receive(), RequestDone):
+            message, buffer = received
+            number = message.batch.number
+            with self.timeline.span("memory_io", number, self._lane):
+                batch, rows = buffer.batch(message)
+            loss = self._train(number, batches, batch, rows)
+            self.stages.keep(batch, rows)
+            self.trained.append((number, batch.sizes(), loss))
+            self.client.release(message.buffer)
+        return received

@@ -117,7 +117,8 @@ class Ceilings:
         )
 
     def _read(self, words: Tensor, level: str, passes: int) -> Ceiling:
-        expected = _sum_below(words.numel()) * passes % MODULUS
+        count = words.numel()
+        expected = count * (count - 1) // 2 * passes % MODULUS
         read = float(words.numel() * WORD * passes)
         remark = self._remark if level == MEMORY else ""
         return Ceiling(
@@ -158,10 +159,6 @@ class Ceilings:
             ROWS, MEMORY, BYTES, lambda: ops.rows(table, ids),
             _checked(expected, float(n * row_bytes), ROWS), row_bytes, self._remark,
         )  # fmt: skip
-
-
-def _sum_below(n: int) -> int:
-    return n * (n - 1) // 2
 
 
 def _checked(expected: int, amount: float, name: str) -> Callable[[Tensor | None], float]:

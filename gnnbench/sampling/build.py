@@ -130,7 +130,8 @@ def checked_sampler(
         raise UnsupportedError(f"sampler '{name}' does not sample on the CPU: no topology 'cpu'")
     chosen = pick if pick is not None else cls.picks_on(sampled_on)[0]
     _check_one_of(cls, "pick", chosen, cls.picks_on(sampled_on))
-    chosen_frontier = frontier if frontier is not None else _default_frontier(cls)
+    default_frontier = CUMULATIVE if CUMULATIVE in cls.frontiers else cls.frontiers[0]
+    chosen_frontier = default_frontier if frontier is None else frontier
     _check_one_of(cls, "frontier", chosen_frontier, cls.frontiers)
     hops = fanout_list(fanouts)
     if ALL in hops and (fault := all_fault(chosen)):
@@ -153,10 +154,6 @@ def checked_sampler(
         frontier_chosen=frontier is not None,
     )
     return cls(setting, **options)
-
-
-def _default_frontier(cls: type[Sampler]) -> str:
-    return CUMULATIVE if CUMULATIVE in cls.frontiers else cls.frontiers[0]
 
 
 def _check_one_of(cls: type[Sampler], argument: str, value: str, known: tuple[str, ...]) -> None:

@@ -14,9 +14,8 @@ from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.harness.reduce.cell_metrics import SELF_REPORTED, epoch_metrics
 from gnnbench.harness.reduce.cells import cell_rows
-from gnnbench.harness.reduce.profiles import sample_rows
 from gnnbench.harness.reduce.ratios import ratio_rows
-from gnnbench.harness.reduce.tables import write_tables
+from gnnbench.harness.reduce.tables import sample_rows, write_tables
 from gnnbench.measure import machine
 from gnnbench.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names, reader
 from gnnbench.statistics.noise import Calibration, Spread

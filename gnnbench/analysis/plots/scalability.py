@@ -213,8 +213,7 @@ def _panel(ax: Axes, points: Sequence[AxisValue], lines: Sequence[str], named: L
 
 def _ranks(row: CellRow) -> int | None:
     """The number of ranks of a row's schedule; None without ranks."""
-    ranks: int | None = json.loads(row["recipe"] or "{}").get("schedule", {}).get(RANKS)
-    return ranks
+    return json.loads(row["recipe"] or "{}").get("schedule", {}).get(RANKS)
 
 
 def _linear(ax: Axes, own: Sequence[tuple[float, CellRow]], number: int) -> float:

@@ -107,13 +107,9 @@ def _add_check_remarks(row: CellRow, journal: JournalState) -> None:
         _remark(row, UNCOMPARED)
     if uncertified := details.get("uncertified"):
         _remark(row, f"different work: {uncertified} ({details.get('certificate')})")
-    elif (certificate := details.get("certificate")) and _is_peer(row):
+    elif (certificate := details.get("certificate")) and not row.digest:
+        # It draws random numbers of its own: the certificate says what they are.
         _remark(row, f"certificate: {certificate}")
-
-
-def _is_peer(row: CellRow) -> bool:
-    """Whether the sampler draws random numbers of its own: a certificate says what they are."""
-    return not row.digest
 
 
 def _remark(row: CellRow, text: str) -> None:

@@ -39,7 +39,8 @@ def bound_rows(
     samples = [s for trial in trials for s in trial]
     floor = _floor(cell, journal, samples)
     alone = _alone(cell, journal, samples)
-    bound = least(cell, alone, _crosses(samples), _cores(cell, journal))
+    crosses = any(_served(s, CROSSING) > 0 for s in samples)
+    bound = least(cell, alone, crosses, _cores(cell, journal))
     if bound is None:
         return floor
 
@@ -137,10 +138,6 @@ def _probes(cell: Cell, journal: JournalState, samples: Sequence[EpochSample]) -
 def _cores(cell: Cell, journal: JournalState) -> int:
     """Usable cores of the machine that was probed; another one may reduce the journal."""
     return min((p["cores"] for p in journal.probes.get(cell.id, ())), default=1)
-
-
-def _crosses(samples: Sequence[EpochSample]) -> bool:
-    return any(_served(s, CROSSING) > 0 for s in samples)
 
 
 def _served(sample: EpochSample, places: set[str]) -> float:
