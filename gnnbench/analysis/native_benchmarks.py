@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from gnnbench.analysis.grouping import group_by
-from gnnbench.analysis.table_layout import Line, TextTable
+from gnnbench.analysis.table_layout import TextTable
 from gnnbench.core.units import Time, binary, time
 
 
@@ -79,19 +79,6 @@ class PrepareFile(TypedDict):
     lines: dict[str, dict[str, float]]
 
 
-class TwinResult(TypedDict, total=False):
-    """A generated graph of ``twins``."""
-
-    name: str
-    scale: float
-    edges: int
-    threads: int
-    cpu_graph_s: float
-    cpu_edges_per_s: float
-    cuda_graph_s: float
-    cuda_edges_per_s: float
-
-
 def bench_table(path: Path) -> tuple[str, TextTable] | None:
     """Description and table of a file; None for a file of no known program.
 
@@ -109,6 +96,12 @@ def _texts(result: Mapping[str, object], keys: Sequence[str]) -> dict[str, str]:
     return {key: str(result[key]) for key in keys if key in result}
 
 
+def _rounded(result: Mapping[str, object], key: str, decimals: int) -> str:
+    """A number of a result, or "" where it has none."""
+    number = result.get(key)
+    return "" if number is None else f"{number:.{decimals}f}"
+
+
 def _operators(text: str) -> tuple[str, TextTable]:
     file: BenchmarkFile = json.loads(text)
     keys = ("name", "batch", "fanouts", "pick", "rows", "row_bytes", "mode", "dim", "edges")
@@ -116,8 +109,8 @@ def _operators(text: str) -> tuple[str, TextTable]:
     for result in file["results"]:
         line = _texts(result, keys)
         line["ms"] = f"{result['wall_ms']:.3f} [{result['p10_ms']:.3f}, {result['p90_ms']:.3f}]"
-        line["device ms"] = f"{result['device_ms']:.3f}" if "device_ms" in result else ""
-        line["GB/s"] = f"{result['gb_per_s']:.0f}" if "gb_per_s" in result else ""
+        line["device ms"] = _rounded(result, "device_ms", 3)
+        line["GB/s"] = _rounded(result, "gb_per_s", 0)
         lines.append(line)
     about = (
         f"{file['device']}, torch {file['torch']}; R-MAT graph of {file['nodes']} nodes and"
@@ -133,11 +126,10 @@ def _draws(text: str) -> tuple[str, TextTable]:
     for result in file["results"]:
         line = _texts(result, keys)
         line["hubs"], line["workers"] = result.get("hubs", ""), result.get("worker", "")
-        ratio = result.get("peak_over_blocks")
-        line["peak over blocks"] = "" if ratio is None else f"{ratio:.2f}"
-        line["ms, in a row"] = f"{result['run_ms']:.3f}" if "run_ms" in result else ""
-        line["device ms"] = f"{result['device_ms']:.3f}"
-        line["ms, one by one"] = f"{result['wall_ms']:.3f}" if "wall_ms" in result else ""
+        line["peak over blocks"] = _rounded(result, "peak_over_blocks", 2)
+        line["ms, in a row"] = _rounded(result, "run_ms", 3)
+        line["device ms"] = _rounded(result, "device_ms", 3)
+        line["ms, one by one"] = _rounded(result, "wall_ms", 3)
         lines.append(line)
     about = (
         f"{file['device']}, torch {file['torch']}; R-MAT graph of {file['nodes']} nodes and"
@@ -148,23 +140,17 @@ def _draws(text: str) -> tuple[str, TextTable]:
 
 
 def _twins(text: str) -> tuple[str, TextTable]:
-    results: list[TwinResult] = json.loads(text)
+    results: list[dict[str, float]] = json.loads(text)
     heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
     lines = []
     for twin in results:
-        line: dict[str, str] = _texts(twin, heads[:4])
-        timed: Line = {
-            "CPU": time(twin.get("cpu_graph_s")),
-            "CPU M edges/s": _millions(twin.get("cpu_edges_per_s")),
-            "GPU": time(twin.get("cuda_graph_s")),
-            "GPU M edges/s": _millions(twin.get("cuda_edges_per_s")),
-        }
-        lines.append({**line, **timed})
+        line: dict[str, str | Time] = {**_texts(twin, heads[:4])}
+        for head, device in (("CPU", "cpu"), ("GPU", "cuda")):
+            line[head] = time(twin.get(f"{device}_graph_s"))
+            rate = twin.get(f"{device}_edges_per_s")
+            line[f"{head} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
+        lines.append(line)
     return "Time to generate the structure of a twin.", TextTable(heads, lines)
-
-
-def _millions(rate: float | None) -> str:
-    return "" if rate is None else f"{rate / 1e6:.0f}"
 
 
 def _prepare(text: str) -> tuple[str, TextTable]:
@@ -287,7 +273,7 @@ def _aggregate(text: str) -> tuple[str, TextTable]:
         line = {"name": result["name"], "dim": str(result.get("dim", ""))}
         line |= {"ms": f"{result['ms']:.2f}", "the other's ms": f"{result['other_ms']:.2f}"}
         line["ratio"] = f"{result['ratio']:.2f}"
-        line["GB/s"] = f"{result['gb_per_s']:.1f}" if "gb_per_s" in result else ""
+        line["GB/s"] = _rounded(result, "gb_per_s", 1)
         lines.append(line)
     about = (
         f"torch {file['torch']}, {file['threads']} threads, {file['clock']} clock; a block of"
@@ -303,7 +289,7 @@ def _aggregate_gpu(text: str) -> tuple[str, TextTable]:
     lines = []
     for result in file["results"]:
         line = _texts(result, keys) | {"ms": f"{result['ms']:.4f}"}
-        line["floor ms"] = f"{result['floor_ms']:.4f}" if "floor_ms" in result else ""
+        line["floor ms"] = _rounded(result, "floor_ms", 4)
         lines.append(line)
     about = (
         f"{file['device']}, torch {file['torch']}. Medians of alternating calls; the floor is the"

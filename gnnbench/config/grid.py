@@ -247,9 +247,8 @@ def _cell(
         **values,
     )
     faults = (
-        _gpus_fault(cell), resolved.unsupported, _evaluation_fault(cell), _dropout_fault(cell),
-        _precision_fault(cell), _aggregation_fault(cell, resolved.lacks),
-        _all_neighbours_fault(cell),
+        _gpus_fault(cell), resolved.unsupported, _own_loop_fault(cell),
+        _aggregation_fault(cell, resolved.lacks), _all_neighbours_fault(cell),
     )  # fmt: skip
     return cell, next(filter(None, faults), "")
 
@@ -271,34 +270,18 @@ def _gpus_fault(cell: Cell) -> str:
     )
 
 
-def _evaluation_fault(cell: Cell) -> str:
-    """Why the model that a cell trains cannot be evaluated, or ""."""
-    if not cell.evaluate or cell.composed:
+def _own_loop_fault(cell: Cell) -> str:
+    """Why a system with an epoch loop of its own cannot do what a cell asks for, or ""."""
+    if cell.composed:
         return ""
-    return (
-        f"system '{cell.system}' has an epoch loop of its own, and nobody else sees its model;"
-        " leave evaluate out"
-    )
-
-
-def _dropout_fault(cell: Cell) -> str:
-    """Why the masks of a cell are not those of others, or ""."""
-    if not cell.dropout or cell.composed:
-        return ""
-    return (
-        f"system '{cell.system}' has an epoch loop of its own, which does not draw the masks of"
-        " dropout; leave dropout out"
-    )
-
-
-def _precision_fault(cell: Cell) -> str:
-    """Why a cell does not compute in the precision that it has, or ""."""
-    if cell.precision == FLOAT32 or cell.composed:
-        return ""
-    return (
-        f"system '{cell.system}' has an epoch loop of its own, which does not know the axis"
-        " precision; leave precision out"
-    )
+    loop = f"system '{cell.system}' has an epoch loop of its own"
+    if cell.evaluate:
+        return f"{loop}, and nobody else sees its model; leave evaluate out"
+    if cell.dropout:
+        return f"{loop}, which does not draw the masks of dropout; leave dropout out"
+    if cell.precision != FLOAT32:
+        return f"{loop}, which does not know the axis precision; leave precision out"
+    return ""
 
 
 def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:

@@ -164,22 +164,22 @@ def gigabytes(value: float | None) -> str:
 
 def count(value: int | None) -> str:
     """A count with the suffix k, M or G: ``123.7 M``."""
-    if value is None:
-        return ""
-    for power, unit in ((9, "G"), (6, "M"), (3, "k")):
-        if value >= 10**power:
-            return f"{value / 10**power:.{0 if value >= 100 * 10**power else 1}f} {unit}"
-    return str(value)
+    return "" if value is None else _with_prefix(value, 1000, ("G", "M", "k")) or str(value)
 
 
 def binary(value: float | None) -> str:
     """Bytes in units of 1024, three significant digits."""
     if value is None:
         return ""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if value >= 1024**power:
-            return f"{value / 1024**power:.{0 if value >= 100 * 1024**power else 1}f} {unit}"
-    return f"{value:.0f} B"
+    return _with_prefix(value, 1024, ("GiB", "MiB", "KiB")) or f"{value:.0f} B"
+
+
+def _with_prefix(value: float, base: int, units: Sequence[str]) -> str:
+    """Three significant digits in the largest unit below ``value``, or ""; the largest first."""
+    for power, unit in zip(range(len(units), 0, -1), units, strict=True):
+        if (scaled := value / base**power) >= 1:
+            return f"{scaled:.{0 if scaled >= 100 else 1}f} {unit}"
+    return ""
 
 
 def _number(row: Row, key: str) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.core.cell import Cell
 from gnnbench.core.files import Journal
 from gnnbench.harness.failures import Failure
@@ -284,7 +285,4 @@ class RunJournal(JournalState):
 
 def _by_trial(samples: Iterable[EpochSample]) -> list[list[EpochSample]]:
     """Group samples by trial, in the order of their first samples."""
-    trials: dict[tuple[str, int], list[EpochSample]] = {}
-    for sample in samples:
-        trials.setdefault((sample.pair, sample.life), []).append(sample)
-    return list(trials.values())
+    return list(group_by(samples, lambda sample: (sample.pair, sample.life)).values())

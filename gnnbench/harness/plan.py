@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import fits, parse_label
 from gnnbench.config.grid import Grid
 from gnnbench.core.cell import Cell, flat
@@ -195,9 +196,7 @@ def _groups(plan: Plan, reference: str, named: Collection[str] = ()) -> list[lis
     Cells whose method the reference lacks join those of its first method. If the user ``named``
     systems without the reference, the first system that can run takes its place.
     """
-    groups: dict[str, list[Cell]] = {}
-    for cell in plan.cells:
-        groups.setdefault(f"{rest(cell)} {_pick(cell)}", []).append(cell)
+    groups = group_by(plan.cells, lambda cell: f"{rest(cell)} {_pick(cell)}")
     own = {key for key, group in groups.items() if any(plan.fits(c, reference) for c in group)}
     with_reference = {rest(groups[key][0]) for key in own}
     if named and reference != ALONE:

@@ -366,5 +366,4 @@ def choose(only: Collection[str] = ()) -> list[Claim]:
 def sizes() -> dict[str, list[str]]:
     """The runs of each size (``smoke``, ``laptop``, ...) as ``EXPERIMENT PROFILE``, in order."""
     text = Path(__file__).with_name("plans.toml").read_text(encoding="utf-8")
-    plans: dict[str, list[str]] = tomllib.loads(text)
-    return plans
+    return tomllib.loads(text)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gnnbench.reproduction.claim import Claim, ClaimPoint
-from gnnbench.reproduction.evidence import MEASURED, RunEvidence, select
+from gnnbench.reproduction.evidence import RunEvidence, select
 from gnnbench.reproduction.measures import SPEEDUP_MEASURES, TIME_DEPENDENT
-from gnnbench.schema import CellRow
+from gnnbench.reproduction.planned import PLANNED
+from gnnbench.schema import STATUSES, CellRow
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
+
+ANY = (*STATUSES, PLANNED)
+# Of rows that were measured or should have been: all except unsupported combinations.
+WANTED = tuple(status for status in ANY if status != "unsupported")
 
 
 def claim_rows(
@@ -16,38 +21,15 @@ def claim_rows(
     point: ClaimPoint,
     evidence: RunEvidence,
     label: str,
-    overrides: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object],
+    statuses: Collection[str] = ANY,
 ) -> list[CellRow]:
-    """Rows of any status, of the experiments that the claim names."""
+    """Rows of these statuses, of the experiments that the claim names."""
     device = {"device": claim.device} if claim.device else {}
-    wanted = {**device, **point.rows, **(overrides or {})}
+    wanted = {**device, **point.rows, **overrides}
     experiments = {run.partition(" ")[0] for run in claim.runs}
     rows = select(evidence, label, wanted, point.nodes, point.full_batch)
-    return [r for r in rows if r["experiment"] in experiments]
-
-
-def measured_rows(
-    claim: Claim,
-    point: ClaimPoint,
-    evidence: RunEvidence,
-    label: str,
-    overrides: Mapping[str, object],
-) -> list[CellRow]:
-    """Rows with a measurement."""
-    rows = claim_rows(claim, point, evidence, label, overrides)
-    return [r for r in rows if r["status"] in MEASURED]
-
-
-def planned_rows(
-    claim: Claim,
-    point: ClaimPoint,
-    evidence: RunEvidence,
-    label: str,
-    overrides: Mapping[str, object],
-) -> list[CellRow]:
-    """Rows that were measured or should have been: all except unsupported combinations."""
-    rows = claim_rows(claim, point, evidence, label, overrides)
-    return [r for r in rows if r["status"] != "unsupported"]
+    return [r for r in rows if r["experiment"] in experiments and r["status"] in statuses]
 
 
 def difference_from_paper(point: ClaimPoint, row: CellRow) -> str:

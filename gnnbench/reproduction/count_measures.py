@@ -103,12 +103,8 @@ def over_best_order(evidence: RunEvidence, row: CellRow) -> Estimate:
 
 def peak_memory(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Peak of the device's allocator in bytes: the maximum of each trial, mean over trials."""
-    trials: dict[tuple[str, int], list[float]] = {}
-    for epoch in evidence.epochs.get(row["id"], []):
-        if epoch.sample.peak_alloc_bytes:
-            trial = (epoch.sample.pair, epoch.sample.life)
-            trials.setdefault(trial, []).append(float(epoch.sample.peak_alloc_bytes))
-    return mean_interval([max(peaks) for peaks in trials.values()])
+    trials = evidence.by_trial(row, lambda epoch: epoch.sample.peak_alloc_bytes or None)
+    return mean_interval([float(max(peaks)) for peaks in trials])
 
 
 def stored_bytes(evidence: RunEvidence, row: CellRow) -> Estimate:

@@ -8,12 +8,7 @@ from functools import partial
 
 from gnnbench.core.units import plural
 from gnnbench.reproduction.claim import Claim, ClaimPoint
-from gnnbench.reproduction.claim_rows import (
-    claim_rows,
-    difference_from_paper,
-    measured_rows,
-    planned_rows,
-)
+from gnnbench.reproduction.claim_rows import WANTED, claim_rows, difference_from_paper
 from gnnbench.reproduction.evidence import MEASURED, RunEvidence
 from gnnbench.reproduction.findings import Finding, point_estimate
 from gnnbench.reproduction.group_labels import group_label
@@ -62,7 +57,7 @@ def _unmeasured(
     claim: Claim, point: ClaimPoint, evidence: RunEvidence
 ) -> Iterator[tuple[CellGroup, str]]:
     """Groups that a run was to measure and did not, each with the reason."""
-    for group in groups(point, partial(planned_rows, claim, point, evidence)):
+    for group in groups(point, partial(claim_rows, claim, point, evidence, statuses=WANTED)):
         if any(difference_from_paper(point, row) for row in group.rows()):
             continue
         rows = [row for side in group.sides for row in side]
@@ -108,7 +103,7 @@ def overlap_note(claim: Claim, runs: Sequence[RunEvidence]) -> str:
         if point.measure in PHASE_MEASURES
         for evidence in runs
         for label, overrides in ((point.of, {}), (point.versus, point.versus_rows))
-        for row in (measured_rows(claim, point, evidence, label, overrides) if label else ())
+        for row in (claim_rows(claim, point, evidence, label, overrides, MEASURED) if label else ())
         if phases_overlap(evidence, row)
     }
     return f"{plural(len(cells), 'cell')} left out because phases overlap" if cells else ""

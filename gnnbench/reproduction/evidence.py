@@ -105,6 +105,16 @@ class RunEvidence:
             by_cell.setdefault(sample.id, []).append(epoch)
         return by_cell
 
+    def by_trial(
+        self, row: CellRow, value: Callable[[EpochCounts], float | None]
+    ) -> list[list[float]]:
+        """Values of a cell's measured epochs, trial by trial; None is left out."""
+        trials: dict[tuple[str, int], list[float]] = {}
+        for epoch in self.epochs.get(row["id"], []):
+            if (known := value(epoch)) is not None:
+                trials.setdefault((epoch.sample.pair, epoch.sample.life), []).append(known)
+        return list(trials.values())
+
 
 MeasureFunction = Callable[[RunEvidence, CellRow], Estimate]
 

@@ -10,8 +10,8 @@ from itertools import chain
 
 from gnnbench.analysis.compare import other_conditions
 from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint
-from gnnbench.reproduction.claim_rows import difference_from_paper, doubt_of, measured_rows
-from gnnbench.reproduction.evidence import RunEvidence
+from gnnbench.reproduction.claim_rows import claim_rows, difference_from_paper, doubt_of
+from gnnbench.reproduction.evidence import MEASURED, RunEvidence
 from gnnbench.reproduction.formulas import FORMULAS
 from gnnbench.reproduction.group_labels import JOINTS, group_label, marked_name
 from gnnbench.reproduction.groups import CellGroup, equal, groups
@@ -171,7 +171,7 @@ def _estimates(claim: Claim, point: ClaimPoint, evidence: RunEvidence) -> Iterat
         ):
             yield PointEstimate(estimate, doubt, rows)
         return
-    for group in groups(point, partial(measured_rows, claim, point, evidence)):
+    for group in groups(point, partial(claim_rows, claim, point, evidence, statuses=MEASURED)):
         number = point_estimate(point, evidence, group)
         if number is not None:
             yield number

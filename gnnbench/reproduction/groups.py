@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import parse_label
 from gnnbench.reproduction.claim import ClaimPoint
 from gnnbench.reproduction.evidence import alike, comparable_pairs, pools, steps
@@ -73,9 +74,8 @@ def _pools(point: ClaimPoint, rows: list[CellRow]) -> list[tuple[CellRow, ...]]:
 
 def _growth(point: ClaimPoint, rows: RowSource) -> Iterator[CellGroup]:
     """Pairs of cells, each with the pair one step before on an axis."""
-    by_first: dict[str, list[CellGroup]] = {}
-    for group in groups(point.model_copy(update={"along": ""}), rows):
-        by_first.setdefault(group.first[0]["id"], []).append(group)
+    every = groups(point.model_copy(update={"along": ""}), rows)
+    by_first = group_by(every, lambda group: str(group.first[0]["id"]))
     firsts = [own[0].first[0] for own in by_first.values()]
     first, second = (point.along.split() * 2)[:2]
     for later, earlier in steps(firsts, first, point.along_with):

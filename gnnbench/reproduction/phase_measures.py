@@ -7,12 +7,12 @@ returns ``NOTHING`` for a cell without the number.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from gnnbench.analysis import metrics as m
 from gnnbench.core.cell import PHASES
 from gnnbench.core.counters import GROUPS_TIME, HOTNESS_TIME
-from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
+from gnnbench.reproduction.evidence import EpochCounts, MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import of_metric, or_nan
 from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import NOTHING, Estimate, mean_interval
@@ -31,17 +31,15 @@ def over_trials(
 
     Epochs in which a ``required`` phase was not timed are left out.
     """
-    trials: dict[tuple[str, int], list[float]] = {}
-    for epoch in evidence.epochs.get(row["id"], []):
-        times = {
-            p: epoch.sample[f"{p}_time_s"]
-            for p in PHASES
-            if epoch.sample[f"{p}_time_s"] is not None
-        }
-        if len(times) > 1 and times.keys() >= set(required) and epoch.sample.wall_s:
-            times |= {"wall": epoch.sample.wall_s, "overlap": epoch.sample.overlap_s or 0.0}
-            trials.setdefault((epoch.sample.pair, epoch.sample.life), []).append(statistic(times))
-    return mean_interval([statistics.median(values) for values in trials.values()])
+
+    def value(epoch: EpochCounts) -> float | None:
+        sample = epoch.sample
+        timed = {p: s for p in PHASES if (s := sample[f"{p}_time_s"]) is not None}
+        if len(timed) < 2 or not timed.keys() >= set(required) or not sample.wall_s:
+            return None
+        return statistic({**timed, "wall": sample.wall_s, "overlap": sample.overlap_s or 0.0})
+
+    return mean_interval([statistics.median(own) for own in evidence.by_trial(row, value)])
 
 
 def overlap_share(evidence: RunEvidence, row: CellRow) -> Estimate:
@@ -58,46 +56,35 @@ def phases_overlap(evidence: RunEvidence, row: CellRow) -> bool:
     return share.n > 0 and share.value > MAX_OVERLAP
 
 
-def _of_sequential_phases(
-    evidence: RunEvidence, row: CellRow, required: Collection[str], statistic: PhaseStatistic
-) -> Estimate:
+def _of_sequential_phases(required: Collection[str], statistic: PhaseStatistic) -> MeasureFunction:
     """``over_trials`` for cells whose phases do not overlap."""
-    if phases_overlap(evidence, row):
-        return NOTHING
-    return over_trials(evidence, row, statistic, required)
+
+    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
+        if phases_overlap(evidence, row):
+            return NOTHING
+        return over_trials(evidence, row, statistic, required)
+
+    return measure
 
 
 def share(phase: str) -> MeasureFunction:
     """Time of a phase / wall time of the epoch."""
-
-    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
-        return _of_sequential_phases(evidence, row, [phase], lambda s: s[phase] / s["wall"])
-
-    return measure
+    return _of_sequential_phases([phase], lambda s: s[phase] / s["wall"])
 
 
 def lead(phase: str) -> MeasureFunction:
     """Time of a phase / time of the longest other phase."""
 
-    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
-        return _of_sequential_phases(
-            evidence, row, [phase], lambda s: s[phase] / max(_other_phases(s, phase))
-        )
+    def over_others(times: dict[str, float]) -> float:
+        others = [times[name] for name in PHASES if name in times and name != phase]
+        return times[phase] / max(others)
 
-    return measure
-
-
-def _other_phases(times: Mapping[str, float], phase: str) -> list[float]:
-    return [times[name] for name in PHASES if name in times and name != phase]
+    return _of_sequential_phases([phase], over_others)
 
 
 def phase_ratio(phase: str, other: str) -> MeasureFunction:
     """Time of a phase / time of another phase."""
-
-    def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
-        return _of_sequential_phases(evidence, row, [phase, other], lambda s: s[phase] / s[other])
-
-    return measure
+    return _of_sequential_phases([phase, other], lambda s: s[phase] / s[other])
 
 
 def gain(phase: str) -> MeasureFunction:
@@ -125,22 +112,18 @@ def gain_over_sampling(evidence: RunEvidence, row: CellRow) -> Estimate:
 def presampling_epochs(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Time of counting node accesses for a cache / time of an epoch, mean over trials."""
     counting_s = evidence.metrics.value(row["id"], "features", HOTNESS_TIME)
-    walls: dict[tuple[str, int], list[float]] = {}
-    for epoch in evidence.epochs.get(row["id"], []):
-        if epoch.sample.wall_s:
-            walls.setdefault((epoch.sample.pair, epoch.sample.life), []).append(epoch.sample.wall_s)
     if counting_s is None:
         return NOTHING
-    return mean_interval([counting_s / statistics.median(times) for times in walls.values()])
+    walls = evidence.by_trial(row, lambda epoch: epoch.sample.wall_s or None)
+    return mean_interval([counting_s / statistics.median(times) for times in walls])
 
 
 def groups_of_compute(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Time of making neighbour groups / time of computing, mean over trials of the median epoch."""
-    trials: dict[tuple[str, int], list[float]] = {}
-    for epoch in evidence.epochs.get(row["id"], []):
+
+    def value(epoch: EpochCounts) -> float | None:
         grouping_s = sum(float(c[3]) for c in epoch.counts if c[1] == GROUPS_TIME.name)
-        if grouping_s and epoch.sample.compute_time_s:
-            trials.setdefault((epoch.sample.pair, epoch.sample.life), []).append(
-                grouping_s / epoch.sample.compute_time_s
-            )
-    return mean_interval([statistics.median(shares) for shares in trials.values()])
+        compute_s = epoch.sample.compute_time_s
+        return grouping_s / compute_s if grouping_s and compute_s else None
+
+    return mean_interval([statistics.median(own) for own in evidence.by_trial(row, value)])

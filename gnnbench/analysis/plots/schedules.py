@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gnnbench.analysis import metrics as m
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import Labels, labels, paths_of
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.analysis.plots import bars, style
@@ -38,11 +39,12 @@ def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     named = labels(run.cells)
     rest = replace(
         named,
-        paths={s: tuple(p for p in own if not _of_schedule(p)) for s, own in named.paths.items()},
+        paths={
+            system: tuple(path for path in paths if path.partition(".")[0] != SCHEDULE)
+            for system, paths in named.paths.items()
+        },
     )
-    groups: dict[str, list[CellRow]] = {}
-    for row in run.cells:
-        groups.setdefault(rest.of(row), []).append(row)
+    groups = group_by(run.cells, rest.of)
     panels = [_panel(title, rows, named, known) for title, rows in groups.items()]
     result, axes, hidden = bars.draw(page, panels)
     page.head(result, "Epoch time by schedule", named, last=[hidden])
@@ -50,10 +52,6 @@ def figure(run: Run, page: Page = SCREEN) -> Figure | None:
     handles = [*_legend(drawn), *style.cut_off(axes), *style.doubts(run.cells, pale=True)]
     page.legend(result, handles)
     return result
-
-
-def _of_schedule(path: str) -> bool:
-    return path.partition(".")[0] == SCHEDULE
 
 
 def _measured(row: CellRow) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from gnnbench.analysis.grouping import group_by
 from gnnbench.analysis.labels import labels
 from gnnbench.core.cell import Cell
 from gnnbench.harness.reduce.comparison import level, number
@@ -27,16 +29,23 @@ R = TypeVar("R", CeilingRecord, KernelRecord)
 CEILING: Final = "ceiling"
 OF_CEILING = ("name", "level", "row_bytes", "level_bytes", "unit")
 OF_KERNEL = ("name", "direction", "layer", "mode", "width", "heads", "unit")
+_ceiling_key, _kernel_key = itemgetter(*OF_CEILING), itemgetter(*OF_KERNEL)  # a ``Key`` of a record
+COUNTED = (
+    "counters", "l1_hit", "l2_hit", "memory_bytes", "flops_run", "compute_throughput",
+    "memory_throughput",
+)  # fmt: skip
 WORD_BYTES = 4  # of a single read
 MEMORY, FMA, ROWS = "memory", "fma", "rows"
 
 
 def roofline_rows(plan: Plan, journal: JournalState) -> list[RooflineRow]:
     """The peaks of every device and number of threads, then the kernels of every cell."""
-    cells = [c for c in plan.cells if c.id not in journal.failures and _has_records(c, journal)]
-    groups: dict[tuple[str, int], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.device, machine.resolve_threads(cell.threads)), []).append(cell)
+    cells = [
+        cell
+        for cell in plan.cells
+        if cell.id not in journal.failures and any(s.roofline for s in journal.measured(cell))
+    ]
+    groups = group_by(cells, lambda c: (c.device, machine.resolve_threads(c.threads)))
     label_of = labels([asdict(c) for c in plan.cells]).of
     rows: list[RooflineRow] = []
     for (device, threads), group in groups.items():
@@ -47,10 +56,6 @@ def roofline_rows(plan: Plan, journal: JournalState) -> list[RooflineRow]:
                 own.append(replace(row, id=cell.id, cell=label_of(asdict(cell))))
         rows += [replace(row, device=device, threads=threads) for row in own]
     return sorted(rows, key=lambda r: r.kind)
-
-
-def _has_records(cell: Cell, journal: JournalState) -> bool:
-    return any(s.roofline for s in journal.measured(cell))
 
 
 def _ceilings(trials: Trials) -> list[RooflineRow]:
@@ -74,10 +79,7 @@ def _kernels(cell: Cell, journal: JournalState) -> list[RooflineRow]:
         _add_work(row, [r for trial in trials for s in trial if (r := _kernel(s, key))])
         _add_bound(row, trials, key)
         measured = counters.get(key[:-1], not_counted)
-        row.counters, row.l1_hit, row.l2_hit = measured.counters, measured.l1_hit, measured.l2_hit
-        row.memory_bytes, row.flops_run = measured.memory_bytes, measured.flops_run
-        row.compute_throughput = measured.compute_throughput
-        row.memory_throughput = measured.memory_throughput
+        row = replace(row, **{name: getattr(measured, name) for name in COUNTED})
         if row.flops and row.memory_bytes:
             row.memory_intensity = row.flops / row.memory_bytes
         rows.append(row)
@@ -95,16 +97,6 @@ def _kernels_of(sample: EpochSample) -> list[KernelRecord]:
 def _each(trials: Trials, records: Callable[[EpochSample], list[R]]) -> Iterator[R]:
     """All records in the order of their measurement."""
     return (r for trial in trials for s in trial for r in records(s))
-
-
-def _ceiling_key(r: CeilingRecord) -> Key:
-    """The values of ``OF_CEILING``."""
-    return r["name"], r["level"], r["row_bytes"], r["level_bytes"], r["unit"]
-
-
-def _kernel_key(r: KernelRecord) -> Key:
-    """The values of ``OF_KERNEL``."""
-    return r["name"], r["direction"], r["layer"], r["mode"], r["width"], r["heads"], r["unit"]
 
 
 def _kernel(sample: EpochSample, key: Key) -> KernelRecord | None:
