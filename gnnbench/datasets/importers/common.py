@@ -136,16 +136,19 @@ def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptio
     return "seeded"
 
 
+def check_ids(ids: Array, end: int, origin: str, advice: str) -> None:
+    """Raise ``DataError`` for an id out of range."""
+    for piece in row_chunks(ids):
+        low, high = int(piece.min()), int(piece.max())
+        if low < 0 or high >= end:
+            bad = low if low < 0 else high
+            raise DataError(f"{origin} has an edge with node {bad}, outside 0..{end - 1}; {advice}")
+
+
 def checked_edges(src: Array, dst: Array, num_nodes: int, path: Path) -> EdgeChunks:
     """Chunks of two id arrays of equal length. Raises ``DataError`` for an id out of range."""
     for ids in (src, dst):
-        for piece in row_chunks(ids):
-            low, high = int(piece.min()), int(piece.max())
-            if low < 0 or high >= num_nodes:
-                bad = low if low < 0 else high
-                raise DataError(
-                    f"{path} has an edge with node {bad}, outside 0..{num_nodes - 1}; get it again"
-                )
+        check_ids(ids, num_nodes, str(path), "get it again")
     step = 1 << 22
     return lambda: (
         (src[start : start + step], dst[start : start + step]) for start in range(0, len(src), step)
@@ -181,6 +184,14 @@ def write_listed(
         distinct = (stored - kept) // 2 + kept if add_reverse else stored
         notes.append(f"edges that repeat another: {listed - dropped - distinct:,}, merged")
     return notes
+
+
+def write_listed_file(
+    out: GraphWriter, src: Array, dst: Array, num_nodes: int, path: Path, options: ImportOptions
+) -> list[str]:
+    """``write_listed`` of the ids in a dataset's file, changed as its manifest says."""
+    chunks = checked_edges(src, dst, num_nodes, path)
+    return write_listed(out, chunks, num_nodes, **options.changes_of_edges())
 
 
 def _edges_and_loops(chunks: EdgeChunks) -> tuple[int, int]:

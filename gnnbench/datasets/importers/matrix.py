@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gnnbench.core.errors import DataError
+from gnnbench.datasets.importers.common import check_ids
 from gnnbench.datasets.importers.node_values import int64_ids
 from gnnbench.datasets.importers.room import check_memory
-from gnnbench.datasets.store.layout import row_chunks
 from gnnbench.datasets.store.validate import check_indptr
 from gnnbench.schema.arrays import Array
 
@@ -60,7 +60,7 @@ def by_rows(
     check_indptr(
         indptr, len(indices), lambda wrong: DataError(f"{origin}: {wrong}; correct the file")
     )
-    _check_ids(indices, shape[1], origin)
+    check_ids(indices, shape[1], origin, "correct the file")
     _check_values(values, len(indices), origin)
     return _canonical(sp.csr_matrix((_wide(values), indices, indptr), shape=shape), values)
 
@@ -77,8 +77,8 @@ def by_entries(
             f"{origin} has row ids of shape {row.shape} and column ids of shape {col.shape}; "
             "correct the file"
         )
-    _check_ids(row, shape[0], origin)
-    _check_ids(col, shape[1], origin)
+    check_ids(row, shape[0], origin, "correct the file")
+    check_ids(col, shape[1], origin, "correct the file")
     check_memory(8 * (shape[0] + 1) + 24 * len(row), origin)
     _check_values(values, len(row), origin)
     matrix = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
@@ -101,16 +101,6 @@ def by_columns(
     rows = sp.csc_matrix((data, turned.indices, turned.indptr), shape=shape).tocsr()
     kept = None if turned.values is None else rows.data
     return Matrix(rows.indptr, rows.indices, kept, turned.notes)
-
-
-def _check_ids(ids: Array, end: int, origin: str) -> None:
-    for piece in row_chunks(ids):
-        low, high = int(piece.min()), int(piece.max())
-        if low < 0 or high >= end:
-            bad = low if low < 0 else high
-            raise DataError(
-                f"{origin} has an edge with node {bad}, outside 0..{end - 1}; correct the file"
-            )
 
 
 def _check_values(values: Array, count: int, origin: str) -> None:

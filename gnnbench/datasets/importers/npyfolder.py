@@ -13,9 +13,8 @@ import numpy as np
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.common import (
     ImportOptions,
-    checked_edges,
     write_labels,
-    write_listed,
+    write_listed_file,
     write_splits,
 )
 from gnnbench.datasets.importers.node_values import class_numbers
@@ -40,12 +39,10 @@ def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGra
     features = _features(papers)
     num_nodes = len(features)
     edge_file = papers / "paper__cites__paper" / "edge_index.npy"
-    edges = _npy(edge_file, 2)
-    if edges.shape[1] != 2:
-        raise DataError(f"{edge_file} has shape {edges.shape}, not [edges, 2]; get it again")
+    src, dst = _edge_ids(edge_file, 1)
     if not out.done("features"):
-        check_room(out.final.parent, num_nodes, len(edges), features.shape[1], folder)
-    notes = _write_edges(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
+        check_room(out.final.parent, num_nodes, len(src), features.shape[1], folder)
+    notes = write_listed_file(out, src, dst, num_nodes, edge_file, options)
     labels = _labels(papers / "paper" / "node_label_19.npy", num_nodes)
     num_classes, origin = write_labels(out, labels, num_nodes, options)
     train, val = int(num_nodes * 0.6), int(num_nodes * 0.2)
@@ -67,12 +64,10 @@ def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> Ne
     features = _features(papers)
     num_nodes = len(features)
     edge_file = papers / "paper___cites___paper" / "edge_index.npy"
-    edges = _npy(edge_file, 2)
-    if edges.shape[0] != 2:
-        raise DataError(f"{edge_file} has shape {edges.shape}, not [2, edges]; get it again")
+    src, dst = _edge_ids(edge_file, 0)
     if not out.done("features"):
-        check_room(out.final.parent, num_nodes, edges.shape[1], features.shape[1], folder)
-    notes = _write_edges(out, edges[0], edges[1], num_nodes, edge_file, options)
+        check_room(out.final.parent, num_nodes, len(src), features.shape[1], folder)
+    notes = write_listed_file(out, src, dst, num_nodes, edge_file, options)
     labels = _labels(papers / "paper" / "node_label.npy", num_nodes)
     years = _npy(papers / "paper" / "node_year.npy", 1)
     if years.dtype.kind not in "iuf":
@@ -100,19 +95,15 @@ def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> 
     }
 
 
-def _write_edges(
-    out: GraphWriter,
-    src: Array,
-    dst: Array,
-    num_nodes: int,
-    path: Path,
-    options: ImportOptions,
-) -> list[str]:
-    if src.dtype.kind not in "iu":
-        raise DataError(f"{path} has type {src.dtype}, integers are expected; get it again")
-    return write_listed(
-        out, checked_edges(src, dst, num_nodes, path), num_nodes, **options.changes_of_edges()
-    )
+def _edge_ids(path: Path, axis: int) -> tuple[Array, Array]:
+    """Sources and destinations of a file of edges; ``axis`` is that of the two ends."""
+    edges = _npy(path, 2)
+    if edges.shape[axis] != 2:
+        wanted = "[edges, 2]" if axis else "[2, edges]"
+        raise DataError(f"{path} has shape {edges.shape}, not {wanted}; get it again")
+    if edges.dtype.kind not in "iu":
+        raise DataError(f"{path} has type {edges.dtype}, integers are expected; get it again")
+    return (edges[:, 0], edges[:, 1]) if axis else (edges[0], edges[1])
 
 
 def _npy(path: Path, dimensions: int) -> Array:

@@ -6,6 +6,7 @@ Layout (Hu et al., "Open Graph Benchmark", NeurIPS 2020): a dataset folder with 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,8 @@ import numpy as np
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.common import (
     ImportOptions,
-    checked_edges,
     write_labels,
-    write_listed,
+    write_listed_file,
     write_seeded_features,
     write_splits,
 )
@@ -42,7 +42,7 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> Ne
     pieces = csv_pieces(edge_file, "int64")
     out.write("scratch_edges", "int64", (None, 2), _two_columns(pieces, edge_file))
     edges = out.read("scratch_edges")
-    notes = _write_topology(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
+    notes = write_listed_file(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
     label_file, feature_file = raw / "node-label.csv.gz", raw / "node-feat.csv.gz"
     labels = class_numbers(csv_column(label_file, "float64"), num_nodes, str(label_file))
     about = _nodes(folder, out, labels, num_nodes, options)
@@ -54,7 +54,7 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> Ne
             raise DataError(f"{feature_file} is empty; get it again")
         if not out.done("features"):
             check_room(out.final.parent, num_nodes, 0, first.shape[1], folder)
-        pieces = _chain(first, rows)
+        pieces = itertools.chain([first], rows)
         out.write("features", "float32", (num_nodes, first.shape[1]), pieces)
     else:
         about["features"] = write_seeded_features(out, num_nodes, options)
@@ -77,7 +77,7 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
         if len(header.shape) != 2 or header.shape[0] != 2 or header.dtype.kind not in "iu":
             raise DataError(f"edge_index in {npz.path} must be integers [2, edges]; get it again")
         src, dst = _edge_columns(npz, out, header, index_dtype(num_nodes))
-        notes = _write_topology(out, src, dst, num_nodes, npz.path, options)
+        notes = write_listed_file(out, src, dst, num_nodes, npz.path, options)
         with NpzFile(raw / "node-label.npz") as labels_npz:
             values = labels_npz.array("node_label")
             labels = class_numbers(values, num_nodes, labels_npz.label("node_label"))
@@ -107,19 +107,6 @@ def _edge_columns(
         pieces = npz.flat("edge_index", row * num_edges, (row + 1) * num_edges)
         out.write(name, ids, (num_edges,), pieces)
     return out.read("scratch_src"), out.read("scratch_dst")
-
-
-def _write_topology(
-    out: GraphWriter,
-    src: Array,
-    dst: Array,
-    num_nodes: int,
-    path: Path,
-    options: ImportOptions,
-) -> list[str]:
-    return write_listed(
-        out, checked_edges(src, dst, num_nodes, path), num_nodes, **options.changes_of_edges()
-    )
 
 
 def _nodes(
@@ -159,8 +146,3 @@ def _two_columns(pieces: Iterator[Array], path: Path) -> Iterator[Array]:
         if piece.shape[1] != 2:
             raise DataError(f"{path} has {piece.shape[1]} columns instead of 2; get it again")
         yield piece
-
-
-def _chain(first: Array, rest: Iterator[Array]) -> Iterator[Array]:
-    yield first
-    yield from rest
