@@ -176,8 +176,7 @@ def _setting(row: CellRow, key: str) -> object:
     if key == "max_batches":  # a limit that does not cut the epoch equals no limit
         limit, whole = row[key] or 0, row["epoch_batches"]
         return limit if not whole or limit < whole else 0
-    value: object = row.get(key)
-    return value
+    return row.get(key)
 
 
 def _comparable_recipe(recipe: Mapping[str, Mapping[str, object]]) -> object:

@@ -133,8 +133,7 @@ class DglSubject(StageSubject):
             seed_everything(seed)
 
             def draw(nodes: Tensor) -> Tensor:
-                traces: Tensor = dgl.sampling.random_walk(walked, nodes, length=length)[0]
-                return traces
+                return dgl.sampling.random_walk(walked, nodes, length=length)[0]
 
             return draw
 

@@ -98,8 +98,7 @@ def favoured(known: Outcomes, odds: float) -> Floats:
 
 def row_of(graph: Graph, node: int) -> list[int]:
     """In-neighbours of a node."""
-    row: list[int] = graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist()
-    return row
+    return graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist()
 
 
 def trace_law(graph: Graph, node: int, length: int) -> dict[tuple[int, ...], float]:

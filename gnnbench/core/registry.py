@@ -259,5 +259,4 @@ def load(kind: str, name: str) -> object:
     names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
     if not _import_plugins and name not in OURS[kind]:
         raise RuntimeError(f"the {kind} '{name}' is a plug-in, which this process must not import")
-    registered: object = entries(kind)[name].load()
-    return registered
+    return entries(kind)[name].load()

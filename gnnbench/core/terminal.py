@@ -56,8 +56,7 @@ class Checked:
             self.write(line)
 
     def __getattr__(self, name: str) -> object:
-        attribute: object = getattr(self.stream, name)
-        return attribute
+        return getattr(self.stream, name)
 
 
 class Guarded(Checked):

@@ -130,8 +130,7 @@ class _SummedLoss(nn.Module):
             trained = [p for p in self.model.parameters() if p.requires_grad]
             return torch.stack([(p * 0.0).sum() for p in trained]).sum()
         logits = self.model(blocks, rows)
-        loss: Tensor = nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
-        return loss
+        return nn.functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
 
 
 def _reduce_bucket(group: ReducingGroup, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:

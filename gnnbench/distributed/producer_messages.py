@@ -101,5 +101,4 @@ def receive(connection: Connection[object, object]) -> object:
         message = connection.recv_bytes()
     except (EOFError, ConnectionError):
         raise GoneError from None
-    received: object = pickle.loads(message)
-    return received
+    return pickle.loads(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -17,20 +17,11 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
 
 if TYPE_CHECKING:
-    from gnnbench.distributed.partitioned import RankPartition
     from gnnbench.distributed.process_group import RankGroup
+    from gnnbench.distributed.rank_schedule import RankSchedule
 
 # A batch's number in the epoch and the rank's shard of it, None if the rank has no seeds.
 NumberedShard = tuple[int, Batch | None]
-
-
-class ShardedRank(Protocol):
-    """A rank of a data-parallel schedule; ``partition`` is its part of the graph, if it has one."""
-
-    rank: int
-    ranks: int
-    partition: RankPartition | None
-    records_edges: bool
 
 
 def seed_shard(batch: Tensor, rank: int, ranks: int) -> Tensor:
@@ -42,7 +33,7 @@ def seed_shard(batch: Tensor, rank: int, ranks: int) -> Tensor:
     return batch.tensor_split(ranks)[rank]
 
 
-def rank_seeds(schedule: ShardedRank, batch: Tensor) -> Tensor:
+def rank_seeds(schedule: RankSchedule, batch: Tensor) -> Tensor:
     """Return the rank's seeds of a batch: its shard, or those that its partition owns."""
     if schedule.partition is not None:
         return schedule.partition.seeds(batch)
@@ -53,7 +44,7 @@ def rank_seeds(schedule: ShardedRank, batch: Tensor) -> Tensor:
 class ShardEpoch:
     """An epoch as one rank runs it; ``shards`` receives what it sampled of each batch."""
 
-    schedule: ShardedRank
+    schedule: RankSchedule
     group: RankGroup
     stages: Stages
     timeline: Timeline

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from gnnbench.core.counters import RANK_WAIT, STALE_MOST, STALE_UPDATES
-from gnnbench.core.minibatch import Batch, Sizes
+from gnnbench.core.minibatch import Batch
 from gnnbench.core.peer_failure import LostError
-from gnnbench.distributed.bounded_queue import SlotAccess, SlotMemory
+from gnnbench.distributed.bounded_queue import SlotMemory
 from gnnbench.distributed.rank_trainer import RankTrainer, rank_trainer
 from gnnbench.distributed.scheduler_messages import (
     BatchTrained,
@@ -29,28 +29,12 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.pipelines.schedule import Stages
 
 if TYPE_CHECKING:
+    from gnnbench.distributed.executor import Executor
     from gnnbench.distributed.process_group import RankGroup
-    from gnnbench.distributed.scheduler import SchedulerChannel
     from gnnbench.pipelines.streams import Mark
 
 
-class FactoredRank(Protocol):
-    """A rank of ``schedule=factored``: its connections, and the results of its epoch.
-
-    ``trained`` has number, sizes and loss of each batch; ``last_step`` is the last step of
-    ``steps`` that the rank took part in. ``weights_access`` maps weights that ranks share.
-    """
-
-    rank: int
-    channel: SchedulerChannel
-    slots: SlotAccess
-    weights_access: SlotAccess
-    steps: int
-    last_step: int
-    trained: list[tuple[int, Sizes, Tensor | None]]
-
-
-def timed_request(rank: FactoredRank, group: RankGroup, message: object) -> object:
+def timed_request(rank: Executor, group: RankGroup, message: object) -> object:
     """Return the scheduler's answer; counts the time as waiting for the queue."""
     began = time.perf_counter()
     with group.pulse.waiting():
@@ -82,7 +66,7 @@ class TrainerEpoch:
 
     def __init__(
         self,
-        rank: FactoredRank,
+        rank: Executor,
         group: RankGroup,
         stages: Stages,
         timeline: Timeline,

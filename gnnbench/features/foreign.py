@@ -64,8 +64,7 @@ class PinnedRows(LockedRows):
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by DGL's kernel."""
-        rows: Tensor = self._gather(table, ids)
-        return rows
+        return self._gather(table, ids)
 
 
 class BoltSelect(FeatureStore):
@@ -79,8 +78,7 @@ class BoltSelect(FeatureStore):
         """Rows ``[n, feature_dim]``."""
         ids = batch.input_nodes
         self.count(ids.numel(), "host")
-        rows: Tensor = self._select(self.job.graph.features, ids)
-        return rows
+        return self._select(self.job.graph.features, ids)
 
 
 class BoltRows(LockedRows):
@@ -98,8 +96,7 @@ class BoltRows(LockedRows):
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by GraphBolt's kernel."""
-        rows: Tensor = self._select(table, ids)
-        return rows
+        return self._select(table, ids)
 
 
 class LoaderFilter(FeatureStore):

@@ -58,16 +58,21 @@ class StoreSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Host(StoreSpec):
-    """Features in host memory, gathered by the cores (DGL's method)."""
-
-    name: ClassVar[str] = "host"
-    summary: ClassVar[str] = "gathered by the cores; for a GPU into locked memory, then copied"
+class NativeStoreSpec(StoreSpec):
+    """A store over the native library."""
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """The native library must have been built, with CUDA for a GPU."""
         return native_missing(device)
+
+
+@dataclass(frozen=True)
+class Host(NativeStoreSpec):
+    """Features in host memory, gathered by the cores (DGL's method)."""
+
+    name: ClassVar[str] = "host"
+    summary: ClassVar[str] = "gathered by the cores; for a GPU into locked memory, then copied"
 
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, if its rows go to a GPU: gathering must not wait for a disk."""
@@ -81,7 +86,7 @@ class Host(StoreSpec):
 
 
 @dataclass(frozen=True)
-class Uva(StoreSpec):
+class Uva(NativeStoreSpec):
     """Features in locked host memory, read by the GPU (DGL's gather by unified addresses)."""
 
     name: ClassVar[str] = "uva"
@@ -108,11 +113,6 @@ class Uva(StoreSpec):
         f" reused rows before it use the whole GPU); 0: {READERS}, which saturate the link",
         range(MOST_READERS + 1),
     )
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built, with CUDA for a GPU."""
-        return native_missing(device)
 
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, if it is locked in place; a copy is filled once, from the disk."""
@@ -145,17 +145,12 @@ class Uva(StoreSpec):
 
 
 @dataclass(frozen=True)
-class Gpu(StoreSpec):
+class Gpu(NativeStoreSpec):
     """The whole feature table in GPU memory."""
 
     name: ClassVar[str] = "gpu"
     summary: ClassVar[str] = "the whole table in device memory"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built, with CUDA for a GPU."""
-        return native_missing(device)
 
     def lean(self) -> StoreSpec:
         """Return ``host``: gathered by the cores."""
@@ -187,16 +182,11 @@ TABLE_STORES = {"host": Host, "uva": Uva}
 
 
 @dataclass(frozen=True)
-class FallbackSpec(StoreSpec):
+class FallbackSpec(NativeStoreSpec):
     """A store with a fallback, ``table``, which fetches missing rows."""
 
     traced: ClassVar[bool] = True
     table: StoreSpec | str = stage_option(DEFAULT, FETCHING, TABLE_STORES)
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built, with CUDA for a GPU."""
-        return native_missing(device)
 
     @property
     def foresees(self) -> int:

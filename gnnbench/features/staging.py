@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from gnnbench.kernels.access import READERS
 from gnnbench.kernels.features import gather, gather_to
+from gnnbench.kernels.to_device import Copy, CopyEvent
 
 CHUNK_BYTES = 8 << 20  # 0.15 ms at 55 GB/s, several times the cost of enqueueing
 CHUNKS = 4
 PLACING = 4 * READERS  # blocks of 256 threads that read a chunk from host memory
-
-
-class CopyEvent(Protocol):
-    """The completion of a copy, as ``torch.cuda.Event``."""
-
-    def synchronize(self) -> None:
-        """Wait until the copy is complete."""
-
-
-# Enqueues the copy of a chunk's rows to the device; copies complete in order.
-Copy = Callable[[Tensor, Tensor], CopyEvent]
 
 
 class StagedChunks:

@@ -39,8 +39,7 @@ class WholeRows(RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), self._where)
-        rows: Tensor = self._table.gather(ids.to(self.job.device))
-        return rows
+        return self._table.gather(ids.to(self.job.device))
 
     def close(self) -> None:
         """Destroy the table; the last stage destroys WholeGraph's state."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.core.job import Job
     from gnnbench.core.minibatch import Block
     from gnnbench.models.framework import Framework
+    from gnnbench.models.native import Aggregate
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,22 @@ class AggregateSpec(Spec):
 
 
 @dataclass(frozen=True)
-class OwnOrder(AggregateSpec):
+class NativeSpec(AggregateSpec):
+    """Our layers over a kernel of the native library."""
+
+    padded: ClassVar[bool] = True
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built."""
+        return native_missing(device)
+
+
+@dataclass(frozen=True)
+class OwnOrder(NativeSpec):
     """Native layers with a choice of when W is multiplied."""
+
+    captured: ClassVar[bool] = True
 
     linear: str = option(
         NARROWING, "when W is multiplied: before the aggregation where it narrows the rows, as by"
@@ -68,6 +83,19 @@ class OwnOrder(AggregateSpec):
         " one pass, too (fewest-bytes)",
         (NARROWING, FEWEST_BYTES), added=True,
     )  # fmt: skip
+
+    @abstractmethod
+    def aggregation(self) -> Aggregate:
+        """Import and return its operator."""
+
+    def build(self) -> Framework:
+        """Our layers over the operator."""
+        from gnnbench.kernels.attention import attend
+        from gnnbench.kernels.library import load_native
+        from gnnbench.models.native import Native
+
+        load_native()
+        return Native(self.aggregation(), attend, self.linear == FEWEST_BYTES)
 
 
 @dataclass(frozen=True)
@@ -77,23 +105,12 @@ class Csr(OwnOrder):
     name: ClassVar[str] = "csr"
     summary: ClassVar[str] = "our layers, over our SpMM on the blocks' CSR"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    padded: ClassVar[bool] = True
-    captured: ClassVar[bool] = True
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built."""
-        return native_missing(device)
-
-    def build(self) -> Framework:
-        """Our layers over the native operators."""
+    def aggregation(self) -> Aggregate:
+        """The sum of rows."""
         from gnnbench.kernels.aggregate import aggregate
-        from gnnbench.kernels.attention import attend
-        from gnnbench.kernels.library import load_native
-        from gnnbench.models.native import Native
 
-        load_native()
-        return Native(aggregate, attend, self.linear == FEWEST_BYTES)
+        return aggregate
 
 
 @dataclass(frozen=True)
@@ -103,34 +120,22 @@ class Tuned(OwnOrder):
     name: ClassVar[str] = "tuned"
     summary: ClassVar[str] = "our layers, over our fastest kernel on a GPU"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
-    padded: ClassVar[bool] = True
-    captured: ClassVar[bool] = True
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native libraries must have been built."""
-        return native_missing(device)
-
-    def build(self) -> Framework:
-        """Our layers over the kernel."""
+    def aggregation(self) -> Aggregate:
+        """The sum of rows."""
         from gnnbench.kernels.aggregate_tuned import aggregate_tuned
-        from gnnbench.kernels.attention import attend
-        from gnnbench.kernels.library import load_native
-        from gnnbench.models.native import Native
 
-        load_native()
-        return Native(aggregate_tuned, attend, self.linear == FEWEST_BYTES)
+        return aggregate_tuned
 
 
 @dataclass(frozen=True)
-class MemoryAware(AggregateSpec):
+class MemoryAware(NativeSpec):
     """Our layers; FastGL's Memory-Aware kernels, as published."""
 
     name: ClassVar[str] = "memory-aware"
     summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation, as published"
     implementation: ClassVar[int] = 2  # 1 read ids from global memory and had barriers of the block
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
-    padded: ClassVar[bool] = True
     captured: ClassVar[bool] = True
 
     x: int = option(8, "destinations of a block of threads (the paper's X)", (1, 2, 4, 8, 16, 32))
@@ -144,11 +149,6 @@ class MemoryAware(AggregateSpec):
     def adds_by_chance(self, device: str) -> bool:
         """The scatter uses atomics."""
         return self.backward == SCATTER
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native libraries must have been built."""
-        return native_missing(device)
 
     def build(self) -> Framework:
         """Our layers over the kernels."""
@@ -170,22 +170,16 @@ class MemoryAware(AggregateSpec):
 
 
 @dataclass(frozen=True)
-class MemoryAwareWarp(AggregateSpec):
+class MemoryAwareWarp(NativeSpec):
     """Our layers; FastGL's Memory-Aware aggregation at its best."""
 
     name: ClassVar[str] = "memory-aware-warp"
     summary: ClassVar[str] = "our layers, over Memory-Aware aggregation with a warp per destination"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
-    padded: ClassVar[bool] = True
     captured: ClassVar[bool] = True
 
     x: int = option(8, "warps of a block of threads", (1, 2, 4, 8))
     y: int = option(128, "most columns of a destination that a warp sums at once", (64, 128))
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native libraries must have been built."""
-        return native_missing(device)
 
     def build(self) -> Framework:
         """Our layers over the kernels."""
@@ -258,23 +252,17 @@ class Scatter(AggregateSpec):
 
 
 @dataclass(frozen=True)
-class GnnAdvisor(AggregateSpec):
+class GnnAdvisor(NativeSpec):
     """Our layers; GNNAdvisor's 2D workload, its groups made anew for every block."""
 
     name: ClassVar[str] = "gnnadvisor"
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    padded: ClassVar[bool] = True
     by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
     lacks: ClassVar[tuple[str, ...]] = ("attention", "weights")
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built."""
-        return native_missing(device)
 
     def build(self) -> Framework:
         """Our layers over the groups."""

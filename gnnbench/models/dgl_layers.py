@@ -45,8 +45,7 @@ def sage(kind: LayerKind, weights: LinearWeights) -> nn.Module:
     else:
         set_to(layer.fc_self.weight, weights.self_)
         set_to(layer.fc_self.bias, weights.bias)
-    module: nn.Module = layer
-    return module
+    return layer
 
 
 def gin(kind: LayerKind, weights: MlpWeights) -> nn.Module:
@@ -55,8 +54,7 @@ def gin(kind: LayerKind, weights: MlpWeights) -> nn.Module:
 
     first = dense(weights.first, weights.first_bias)
     second = dense(weights.second, weights.second_bias)
-    layer: nn.Module = GINConv(nn.Sequential(first, nn.ReLU(), second), "sum")
-    return layer
+    return GINConv(nn.Sequential(first, nn.ReLU(), second), "sum")
 
 
 class DglSymmetric(nn.Module):
@@ -73,8 +71,7 @@ class DglSymmetric(nn.Module):
 
     def forward(self, block: DglBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
-        rows: Tensor = self.conv(block, x, weight=self.weight.t())
-        return rows
+        return self.conv(block, x, weight=self.weight.t())
 
 
 class DglAttention(nn.Module):
@@ -97,8 +94,7 @@ class DglAttention(nn.Module):
 
     def forward(self, block: DglBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
-        rows: Tensor = self.conv(block, x).flatten(1)
-        return rows
+        return self.conv(block, x).flatten(1)
 
 
 def _in_one_dtype(module: nn.Module, args: object, z: Tensor) -> Tensor:
@@ -130,8 +126,7 @@ class DglConvolve(nn.Module):
             else:
                 block.update_all(fn.copy_u("n", "m"), fn.mean("m", "n"))
                 means = block.dstdata["n"]
-        rows: Tensor = self.joined(torch.cat([x[: means.shape[0]], means], 1))
-        return rows
+        return self.joined(torch.cat([x[: means.shape[0]], means], 1))
 
 
 class DglFramework(Framework["DglBlock"]):

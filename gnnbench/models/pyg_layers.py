@@ -64,8 +64,7 @@ class PygOwnLayer(nn.Module):
     def forward(self, block: PygBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
         size = (block.num_src, block.num_dst)
-        rows: Tensor = self.conv((x, x[: block.num_dst]), block.edge_index, size=size)
-        return rows
+        return self.conv((x, x[: block.num_dst]), block.edge_index, size=size)
 
 
 def gin(weights: MlpWeights) -> PygOwnLayer:
@@ -111,8 +110,7 @@ class PygConvolve(MessagePassing):
         size = (block.num_src, block.num_dst)
         sums = self.propagate(block.edge_index, x=(inner, None), visits=visits, size=size)
         means = sums / total.where(total > 0, 1.0).unsqueeze(1)
-        rows: Tensor = self.joined(torch.cat([x[: block.num_dst], means], 1))
-        return rows
+        return self.joined(torch.cat([x[: block.num_dst], means], 1))
 
     def message(self, x_j: Tensor, visits: Tensor | None) -> Tensor:
         """A neighbour's row as often as it was visited."""
@@ -151,8 +149,7 @@ class PygAttends(MessagePassing):
         scores = nn.functional.leaky_relu(of_source[src] + of_destination[dst], slope)
         alpha = softmax(scores, dst, num_nodes=block.num_dst).unsqueeze(-1)
         size = (block.num_src, block.num_dst)
-        rows: Tensor = self.propagate(block.edge_index, x=(z, None), alpha=alpha, size=size)
-        return rows
+        return self.propagate(block.edge_index, x=(z, None), alpha=alpha, size=size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         """A neighbour's row by its weight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gnnbench.core.errors import UsageError
 from gnnbench.pipelines.schedule import Stages
@@ -15,16 +15,9 @@ if TYPE_CHECKING:
 
     from gnnbench.core.minibatch import Batch
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.pipelines.prefetch import PrefetchSchedule
     from gnnbench.pipelines.streams import Mark, WorkStream
     from gnnbench.sampling.stage import SamplerStage
-
-
-class PrefetchSettings(Protocol):
-    """Settings of ``schedule=prefetch``: see ``gnnbench.pipelines.prefetch.Prefetch``."""
-
-    depth: int
-    sms: int
-    first: str
 
 
 @dataclass
@@ -52,7 +45,7 @@ class PrefetchEpoch:
     does not depend on how far the host is: memory and depth are the same in every run.
     """
 
-    schedule: PrefetchSettings
+    schedule: PrefetchSchedule
     epoch: int
     batches: list[Tensor]
     stages: Stages
@@ -121,8 +114,7 @@ class PrefetchEpoch:
     def _finished(self, sampler: SamplerStage, ticket: object, number: int) -> Batch:
         """Return the batch of a ticket; work that this enqueues belongs to the sampling phase."""
         if not sampler.submits_async:
-            batch: Batch = ticket  # type: ignore[assignment]  # ``end`` was called already
-            return batch
+            return ticket  # type: ignore[return-value]  # ``end`` was called already
         with self.timeline.span("sample", self.begin + number, self._sampling.name):
             return sampler.end(ticket)
 

@@ -46,14 +46,12 @@ class PygBatch(Batch):
     @property
     def seeds(self) -> Tensor:  # type: ignore[override]
         """Seeds of the batch."""
-        nodes: Tensor = self.node[: self.out.metadata[0].numel()]
-        return nodes
+        return self.node[: self.out.metadata[0].numel()]
 
     @property
     def input_nodes(self) -> Tensor:
         """All sampled nodes, seeds first."""
-        nodes: Tensor = self.node
-        return nodes
+        return self.node
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:

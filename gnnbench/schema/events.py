@@ -140,8 +140,7 @@ def parse_event(line: Mapping[str, Any]) -> Event:
         event["profile"] = Profile.parse(line["profile"])
     elif event["event"] == "retrained":
         event["trainings"] = [[*map(EpochSample.parse, epochs)] for epochs in line["trainings"]]
-    parsed: Event = event
-    return parsed
+    return event
 
 
 def read_journal(path: Path, record: type[T]) -> list[T]:

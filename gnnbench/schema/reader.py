@@ -210,8 +210,7 @@ def read_json_record(folder: Path) -> RunJson:
     path = folder / "run.json"
     content = _json_object(path)
     run_record.parse(content, path)
-    record: RunJson = content
-    return record
+    return content
 
 
 def _json_object(path: Path) -> Any:

@@ -76,13 +76,11 @@ class EpochSample(SampleRow):
 
     def time_s(self, phase: str) -> float | None:
         """Busy time of a phase."""
-        seconds: float | None = getattr(self, f"{phase}_time_s")
-        return seconds
+        return getattr(self, f"{phase}_time_s")
 
     def alone_s(self, phase: str) -> float | None:
         """Time of a phase while no other is active."""
-        seconds: float | None = getattr(self, f"{phase}_alone_s")
-        return seconds
+        return getattr(self, f"{phase}_alone_s")
 
 
 _NAMES = tuple(f.name for f in dataclasses.fields(EpochSample))

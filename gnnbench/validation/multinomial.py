@@ -121,8 +121,7 @@ def independence_p(table: Array, seed: int = 0, tables: int = TABLES) -> float:
 def _x_log_x(tables: Array) -> Floats:
     """Sum of n log n of the cells of each table, which orders tables of equal margins as G does."""
     n = tables.astype(np.float64)
-    sums: Floats = (n * np.log(np.maximum(n, 1.0))).sum((-2, -1))
-    return sums
+    return (n * np.log(np.maximum(n, 1.0))).sum((-2, -1))
 
 
 def detectable_copies(categories: int, pairs: int, level: float, power: float = POWER) -> float:

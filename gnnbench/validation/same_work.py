@@ -70,8 +70,7 @@ def same_work(a: MiniBatch, b: MiniBatch, frontier: str = "cumulative") -> str |
 
 
 def _numpy(t: Tensor) -> Array:
-    array: Array = t.detach().cpu().numpy()
-    return array
+    return t.detach().cpu().numpy()
 
 
 def _block_fault(block: Block) -> str | None:

@@ -65,8 +65,7 @@ class SeededFeatures:
         values += pairs[:, :, 1]
         values -= 255
         values += self.centres[labels]  # class -1 selects the last row, which is zero
-        scaled: Array = values.astype(np.float32) * np.float32(1 / 256)
-        return scaled
+        return values.astype(np.float32) * np.float32(1 / 256)
 
 
 def seeded_features(labels: Array, width: int, seed: int) -> Iterator[Array]:

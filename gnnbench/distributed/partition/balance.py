@@ -58,8 +58,7 @@ def _links(between: sp.csr_matrix, owners: Ids, nodes: Ids, parts: int) -> Ids:
 
     n = owners.size
     member = sp.csr_matrix((np.ones(n, np.int64), (np.arange(n), owners)), (n, parts))
-    links: Ids = (between[nodes] @ member).toarray()
-    return links
+    return (between[nodes] @ member).toarray()
 
 
 def _move(

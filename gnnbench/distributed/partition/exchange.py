@@ -80,8 +80,7 @@ class Exchange:
             dist.all_to_all_single(theirs, mine, group=self._group)
         self.traffic.sizes[purpose] += 1
         self.traffic.size_bytes[purpose] += (self.ranks - 1) * mine.element_size()
-        received: list[int] = theirs.tolist()
-        return received
+        return theirs.tolist()
 
     def round(self, purpose: str, send: Tensor, to: Sequence[int], come: Sequence[int]) -> Tensor:
         """One round: rows of ``send`` ``[sum(to), ...]``, ``to[q]`` of them to rank q in order.

@@ -68,8 +68,7 @@ class Trainer:
             rows = self._rank.features.rows(batch.input_nodes)
             loss, count = self._gradients(seeds, batch.blocks, rows)
             losses.append(self._update(loss, count))
-        values: list[float] = torch.stack(losses).tolist() if losses else []
-        return values
+        return torch.stack(losses).tolist() if losses else []
 
     def batches(self, epoch: int) -> list[Tensor]:
         """Return the seeds of each of ``steps`` steps, original ids int64 ``[<= batch_size]``."""

@@ -108,8 +108,7 @@ class CopyCeiling:
             target[:rows].copy_(source[:rows], non_blocking=True)
         last.record()
         last.synchronize()
-        seconds: float = first.elapsed_time(last) / 1e3
-        return seconds
+        return first.elapsed_time(last) / 1e3
 
     @cached_property
     def _events(self) -> tuple[torch.cuda.Event, torch.cuda.Event]:

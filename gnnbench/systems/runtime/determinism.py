@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Batch
 from gnnbench.pipelines.schedule import Stages
+from gnnbench.systems.runtime.trainer import ModelTrainer
 
 STEPS = 3  # atomics that run in the same order twice may not do so a third time
 
 
-class RestorableTrainer(Protocol):
-    """A trainer whose steps can be undone (``gnnbench.systems.runtime.trainer.ModelTrainer``)."""
-
-    def take_losses(self) -> list[float]:
-        """Return the losses of the steps since the last call."""
-        ...
-
-    def kept(self) -> list[Tensor]:
-        """Return a copy of all that a step changes."""
-        ...
-
-    def restore(self, kept: Sequence[Tensor]) -> None:
-        """Write that copy back."""
-        ...
-
-
-def is_deterministic(stages: Stages, trainer: RestorableTrainer, batch: Batch) -> bool:
+def is_deterministic(stages: Stages, trainer: ModelTrainer, batch: Batch) -> bool:
     """Repeat a timed step from the same weights and compare all results bit by bit.
 
     Compares loss, parameters and gradient moments of ``STEPS`` steps on ``batch``. False proves

@@ -29,8 +29,7 @@ class ParameterMovement:
         before, self.before = self.before, self._copies()
         changes = iter([(now - old).norm() for old, now in zip(before, self.before, strict=True)])
         layers = [[next(changes) for _ in layer.parameters()] for layer in self._model.layers]
-        norms: list[float] = torch.stack([torch.stack(layer).norm() for layer in layers]).tolist()
-        return norms
+        return torch.stack([torch.stack(layer).norm() for layer in layers]).tolist()
 
     def norm(self) -> float:
         """Return the Frobenius norm of all parameters at the last ``take``."""
