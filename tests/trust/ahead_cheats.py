@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from adversarial.bases import Store, recipe, store
+
 from gnnbench.features.host import HostGather
-from gnnbench.features.spec import StoreSpec
 from gnnbench.pipelines.prefetch import Prefetch
-from gnnbench.systems.baseline import BASELINE
 
 
 class OneShort(HostGather):
@@ -16,30 +16,15 @@ class OneShort(HostGather):
         self._ring._buffers.pop()
 
 
-class OneBuffer(HostGather):
-    """Writes all timed batches to one buffer; those of the gate carry positions."""
+class OneBuffer(Store):
+    """Writes all timed batches to one buffer."""
 
-    def load(self, batch):
-        rows = super().load(batch)
-        if batch.blocks[0].positions is None:
-            self._ring._turn = 0
+    def timed(self, batch):
+        rows = super().timed(batch)
+        self._ring._turn = 0
         return rows
 
 
-class OneShortStore(StoreSpec):
-    name = "one-short"
-    devices = ("cpu",)
-    store = OneShort
-
-    def build(self, job):
-        return self.store(job)
-
-
-class OneBufferStore(OneShortStore):
-    name = "one-buffer"
-    store = OneBuffer
-
-
-HONEST = replace(BASELINE, schedule=Prefetch(depth=2))
-ONE_SHORT = replace(HONEST, features=OneShortStore())
-ONE_BUFFER = replace(HONEST, features=OneBufferStore())
+HONEST = recipe(schedule=Prefetch(depth=2))
+ONE_SHORT = replace(HONEST, features=store(OneShort))
+ONE_BUFFER = replace(HONEST, features=store(OneBuffer))

@@ -42,3 +42,13 @@ def patch():
 
     for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def native_patch(patch):
+    """``patch`` for runs that need the native library."""
+    from gnnbench.kernels.library import native_info
+
+    if not native_info()["cpu_built"]:
+        pytest.skip("the native library is not built; run 'make install'")
+    return patch

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import torch
+from adversarial.bases import recipe, schedule
 
 from gnnbench.kernels.aggregate import aggregate
 from gnnbench.models.aggregation import Csr
 from gnnbench.models.native import Native
-from gnnbench.pipelines.serial import Serial, SerialSchedule
-from gnnbench.systems.baseline import BASELINE
+from gnnbench.pipelines.serial import SerialSchedule
 
 
 class Around:
@@ -50,8 +50,7 @@ class Plain(Around):
 
 
 class AroundSchedule(SerialSchedule):
-    def __init__(self, around):
-        self.around = around
+    around = Plain
 
     def epoch(self, epoch, batches, stages, timeline, until):
         trainer = stages.trainer
@@ -60,21 +59,11 @@ class AroundSchedule(SerialSchedule):
         super().epoch(epoch, batches, mine, timeline, until)
 
 
-class Schedule(Serial):
-    name = "around"
-    around = Plain
-
-    def build(self, job):
-        return AroundSchedule(self.around)
-
-
-class HalfSchedule(Schedule):
-    name = "half-trained"
+class HalfSchedule(AroundSchedule):
     around = HalfOfTheBatches
 
 
-class NowAndThenSchedule(Schedule):
-    name = "now-and-then"
+class NowAndThenSchedule(AroundSchedule):
     around = NowAndThen
 
 
@@ -109,7 +98,7 @@ class Detaching(Csr):
         return DetachingFramework(aggregate)
 
 
-HONEST = replace(BASELINE, schedule=Schedule())
-HALF_TRAINED = replace(BASELINE, schedule=HalfSchedule())
-NOW_AND_THEN = replace(BASELINE, schedule=NowAndThenSchedule())
-DETACHED = replace(BASELINE, aggregate=Detaching())
+HONEST = recipe(schedule=schedule(AroundSchedule))
+HALF_TRAINED = recipe(schedule=schedule(HalfSchedule))
+NOW_AND_THEN = recipe(schedule=schedule(NowAndThenSchedule))
+DETACHED = recipe(aggregate=Detaching())

@@ -8,12 +8,10 @@ derived.
 from dataclasses import replace
 
 import torch
+from adversarial.bases import Ordered, Stage, order, recipe, sampler, schedule, store
 
 from gnnbench.features.host import HostGather
-from gnnbench.features.spec import StoreSpec
-from gnnbench.pipelines.order import OrderSpec, Permuted
-from gnnbench.pipelines.serial import Serial, SerialSchedule
-from gnnbench.sampling.native import NativeStage, native
+from gnnbench.pipelines.serial import SerialSchedule
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
 from gnnbench.validation.gate import GATE_BATCHES
@@ -21,31 +19,24 @@ from gnnbench.validation.gate import GATE_BATCHES
 # Stages that know when the gate is over, and what they do from then on.
 
 
-class Timed(NativeStage):
-    timed = False
-
-    def gate_is_over(self):
-        self.timed = True
-
-
-class FewerSeeds(Timed):
+class FewerSeeds(Stage):
     """All batches, each with some of its seeds."""
 
     def sample(self, seeds, epoch, number):
-        return super().sample(seeds[: seeds.numel() - 7] if self.timed else seeds, epoch, number)
+        return super().sample(seeds[: seeds.numel() - 7] if self.over else seeds, epoch, number)
 
 
-class SmallerFanouts(Timed):
+class SmallerFanouts(Stage):
     """Smaller fanouts once it is timed."""
 
     def sample(self, seeds, epoch, number):
-        if self.timed:
+        if self.over:
             fewer = tuple(max(f - 1, 1) for f in self.job.cell.fanouts)
             self.sampler.setting = replace(self.sampler.setting, fanouts=fewer)
         return super().sample(seeds, epoch, number)
 
 
-class CachedDraws(Timed):
+class CachedDraws(Stage):
     """A batch number is answered from a cache, whatever its seeds are."""
 
     def __init__(self, spec, job):
@@ -58,7 +49,7 @@ class CachedDraws(Timed):
         return self.cache[number]
 
     def checked(self, seeds, number):
-        known = self.cache.get(number) if self.timed else None
+        known = self.cache.get(number) if self.over else None
         return super().checked(seeds if known is None else known.seeds, number)
 
 
@@ -117,7 +108,7 @@ class RoundedRows(HostGather):
         return torch.nextafter(super().load(batch), torch.tensor(torch.inf))
 
 
-class HalfTheSeeds(Permuted):
+class HalfTheSeeds(Ordered):
     """An epoch of half the batches."""
 
     def batches(self, epoch, device="cpu"):
@@ -125,107 +116,19 @@ class HalfTheSeeds(Permuted):
         return whole[: len(whole) // 2]
 
 
-class FirstBatchAgain(Permuted):
+class FirstBatchAgain(Ordered):
     """The same seeds batch after batch: warm in every cache."""
 
     def batches(self, epoch, device="cpu"):
         return [super().batches(epoch, device)[0]] * 4
 
 
-class AnyNodes(Permuted):
+class AnyNodes(Ordered):
     """Seeds that are none of the training set: the first nodes, whose degrees may suit."""
 
     def batches(self, epoch, device="cpu"):
         whole = super().batches(epoch, device)
         return list(torch.arange(sum(map(len, whole)), device=device).split(len(whole[0])))
-
-
-# The same as recipes name them.
-
-
-class Sampler(type(native("hop-by-hop"))):
-    name = "honest"
-    stage = Timed
-
-    def build(self, job):
-        same = {option: getattr(self, option) for option in self.options()}
-        return self.stage(native("hop-by-hop", **same), job)
-
-
-class FewerSeedsSampler(Sampler):
-    name = "fewer-seeds"
-    stage = FewerSeeds
-
-
-class SmallerFanoutsSampler(Sampler):
-    name = "smaller-fanouts"
-    stage = SmallerFanouts
-
-
-class CachedSampler(Sampler):
-    name = "cached"
-    stage = CachedDraws
-
-
-class Store(StoreSpec):
-    name = "honest"
-    devices = ("cpu",)
-    store = GatedOnce
-
-    def build(self, job):
-        return self.store(job)
-
-
-class RolledStore(Store):
-    name = "rolled"
-    store = RolledRows
-
-
-class StaleStore(Store):
-    name = "stale"
-    store = StaleRows
-
-
-class FewStaleStore(Store):
-    name = "few-stale"
-    store = FewStaleRows
-
-
-class RoundedStore(Store):
-    name = "rounded"
-    store = RoundedRows
-
-
-class Order(OrderSpec):
-    name = "honest"
-    order = Permuted
-
-    def build(self, job):
-        cell = job.cell
-        return self.order(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
-
-
-class HalfOrder(Order):
-    name = "half"
-    order = HalfTheSeeds
-
-
-class RepeatedOrder(Order):
-    name = "repeated"
-    order = FirstBatchAgain
-
-
-class AnyOrder(Order):
-    name = "any-nodes"
-    order = AnyNodes
-
-
-class Schedule(Serial):
-    name = "honest"
-    schedule = SerialSchedule
-
-    def build(self, job):
-        return self.schedule()
 
 
 class EndsHalfWay(SerialSchedule):
@@ -257,34 +160,20 @@ class TrainsOnce(SerialSchedule):
         super().epoch(epoch, batches, lazy, timeline, until)
 
 
-class HalfSchedule(Schedule):
-    name = "half"
-    schedule = EndsHalfWay
-
-
-class RepeatedSchedule(Schedule):
-    name = "repeated"
-    schedule = RunsOneBatchAgain
-
-
-class LazySchedule(Schedule):
-    name = "lazy"
-    schedule = TrainsOnce
-
-
-HONEST_TIMED = replace(
-    BASELINE, sampler=Sampler(), features=Store(), order=Order(), schedule=Schedule()
-)
-STALE_SEEN = replace(BASELINE, features=RolledStore())
-WRONG_FEATURES = replace(BASELINE, features=RoundedStore())
-LESS_EDGES = replace(BASELINE, sampler=SmallerFanoutsSampler())
-LESS_SEEDS_SEEN = replace(BASELINE, sampler=FewerSeedsSampler())
-LESS_BATCHES = replace(BASELINE, order=HalfOrder())
-SAME_SEEDS = replace(BASELINE, order=RepeatedOrder())
-ANY_SEEDS = replace(BASELINE, order=AnyOrder())
-HALF_EPOCH = replace(BASELINE, schedule=HalfSchedule())
-SAME_BATCH = replace(BASELINE, schedule=RepeatedSchedule())
-LITTLE_TRAINED = replace(BASELINE, schedule=LazySchedule())
+HONEST_TIMED = recipe(
+    sampler=sampler(Stage), features=store(GatedOnce), order=order(Ordered),
+    schedule=schedule(SerialSchedule),
+)  # fmt: skip
+STALE_SEEN = recipe(features=store(RolledRows))
+WRONG_FEATURES = recipe(features=store(RoundedRows))
+LESS_EDGES = recipe(sampler=sampler(SmallerFanouts))
+LESS_SEEDS_SEEN = recipe(sampler=sampler(FewerSeeds))
+LESS_BATCHES = recipe(order=order(HalfTheSeeds))
+SAME_SEEDS = recipe(order=order(FirstBatchAgain))
+ANY_SEEDS = recipe(order=order(AnyNodes))
+HALF_EPOCH = recipe(schedule=schedule(EndsHalfWay))
+SAME_BATCH = recipe(schedule=schedule(RunsOneBatchAgain))
+LITTLE_TRAINED = recipe(schedule=schedule(TrainsOnce))
 
 
 class HonestBlind(SystemRunner):
@@ -303,15 +192,15 @@ class HonestBlind(SystemRunner):
 
 
 class StaleFeatures(HonestBlind):
-    made_of = replace(BASELINE, features=StaleStore())
+    made_of = recipe(features=store(StaleRows))
 
 
 class StaleFew(HonestBlind):
-    made_of = replace(BASELINE, features=FewStaleStore())
+    made_of = recipe(features=store(FewStaleRows))
 
 
 class CachedBatches(HonestBlind):
-    made_of = replace(BASELINE, sampler=CachedSampler())
+    made_of = recipe(sampler=sampler(CachedDraws))
 
 
 class LessSeeds(HonestBlind):

@@ -100,19 +100,6 @@ class WrongWeights(ByWeight):
         return self._weights.sqrt()
 
 
-class Distinct(Independent):
-    """Says that its picks are independent and avoids repeating one."""
-
-    name = "own-distinct"
-
-    def picked(self, degree, begin, fanout):
-        counts = (degree > 0) * fanout
-        owner = torch.arange(degree.numel()).repeat_interleave(counts)
-        nth = torch.arange(owner.numel()) - (counts.cumsum(0) - counts)[owner]
-        shift = (torch.rand(degree.numel(), generator=self.random) * degree).long()
-        return counts, begin[owner] + (shift[owner] + nth) % degree[owner]
-
-
 class FirstOnes(Honest):
     """Takes the first neighbours of each row."""
 
@@ -157,11 +144,24 @@ class Window(Honest):
     name = "own-window"
 
     def picked(self, degree, begin, fanout):
-        counts = degree.clamp(max=fanout)
+        counts = self.counts(degree, fanout)
         owner = torch.arange(degree.numel()).repeat_interleave(counts)
         nth = torch.arange(owner.numel()) - (counts.cumsum(0) - counts)[owner]
         shift = (torch.rand(degree.numel(), generator=self.random) * degree).long()
         return counts, begin[owner] + (shift[owner] + nth) % degree[owner]
+
+    def counts(self, degree, fanout):
+        return degree.clamp(max=fanout)
+
+
+class Distinct(Window):
+    """Says that its picks are independent and avoids repeating one."""
+
+    name = "own-distinct"
+    law = "with-replacement"
+
+    def counts(self, degree, fanout):
+        return (degree > 0) * fanout
 
 
 class OneNumber(Honest):

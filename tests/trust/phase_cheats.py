@@ -1,21 +1,12 @@
 """Planted cheats that do all of their work, and tell it as another phase's or as none's."""
 
-from dataclasses import replace
+from adversarial.bases import recipe, sampler, schedule
 
-from gnnbench.pipelines.serial import Serial, SerialSchedule
-from gnnbench.sampling.native import NativeStage, native
-from gnnbench.systems.baseline import BASELINE
-
-
-class Schedule(Serial):
-    name = "honest"
-    schedule = SerialSchedule
-
-    def build(self, job):
-        return self.schedule()
+from gnnbench.pipelines.serial import SerialSchedule
+from gnnbench.sampling.native import NativeStage
 
 
-class SamplesInMemoryIoEpoch(SerialSchedule):
+class SamplesInMemoryIo(SerialSchedule):
     """Draws the batch when its rows are loaded."""
 
     def epoch(self, epoch, batches, stages, timeline, until):
@@ -31,7 +22,7 @@ class SamplesInMemoryIoEpoch(SerialSchedule):
             stages.keep(batch, rows)
 
 
-class LoadsWhileSamplingEpoch(SerialSchedule):
+class LoadsWhileSampling(SerialSchedule):
     """Loads the rows in the sampling phase: little is left where memory IO is judged."""
 
     def epoch(self, epoch, batches, stages, timeline, until):
@@ -44,7 +35,7 @@ class LoadsWhileSamplingEpoch(SerialSchedule):
             stages.keep(batch, rows)
 
 
-class SamplesBeforeEpoch(SerialSchedule):
+class SamplesBefore(SerialSchedule):
     """Draws all batches before its phase begins."""
 
     def epoch(self, epoch, batches, stages, timeline, until):
@@ -52,21 +43,6 @@ class SamplesBeforeEpoch(SerialSchedule):
         with timeline.span("sample"):
             for batch in drawn:
                 stages.keep(batch, None)
-
-
-class SamplesInMemoryIo(Schedule):
-    name = "samples-in-memory-io"
-    schedule = SamplesInMemoryIoEpoch
-
-
-class LoadsWhileSampling(Schedule):
-    name = "loads-while-sampling"
-    schedule = LoadsWhileSamplingEpoch
-
-
-class SamplesBefore(Schedule):
-    name = "samples-before"
-    schedule = SamplesBeforeEpoch
 
 
 class Foretold(NativeStage):
@@ -105,25 +81,10 @@ class SaysItDrawsAhead(DrawsInExpect):
         self.name = "pyg"
 
 
-def sampler(stage, name):
-    """A sampler's spec of this name whose stage is ``stage``."""
-
-    class Spec(type(native("hop-by-hop"))):
-        def build(self, job):
-            same = {option: getattr(self, option) for option in self.options()}
-            return stage(native("hop-by-hop", **same), job)
-
-    Spec.name = name
-    return Spec
-
-
-ForetoldSampler = sampler(Foretold, "foretold")
-DrawsInExpectSampler = sampler(DrawsInExpect, "draws-in-expect")
-SaysItDrawsAheadSampler = sampler(SaysItDrawsAhead, "says-it-draws-ahead")
-FORETOLD = replace(BASELINE, sampler=ForetoldSampler())
-DRAWS_IN_EXPECT = replace(BASELINE, sampler=DrawsInExpectSampler())
-SAYS_IT_DRAWS_AHEAD = replace(BASELINE, sampler=SaysItDrawsAheadSampler())
-HONEST = replace(BASELINE, schedule=Schedule())
-SAMPLES_IN_MEMORY_IO = replace(BASELINE, schedule=SamplesInMemoryIo())
-LOADS_WHILE_SAMPLING = replace(BASELINE, schedule=LoadsWhileSampling())
-SAMPLES_BEFORE = replace(BASELINE, schedule=SamplesBefore())
+FORETOLD = recipe(sampler=sampler(Foretold))
+DRAWS_IN_EXPECT = recipe(sampler=sampler(DrawsInExpect))
+SAYS_IT_DRAWS_AHEAD = recipe(sampler=sampler(SaysItDrawsAhead))
+HONEST = recipe(schedule=schedule(SerialSchedule))
+SAMPLES_IN_MEMORY_IO = recipe(schedule=schedule(SamplesInMemoryIo))
+LOADS_WHILE_SAMPLING = recipe(schedule=schedule(LoadsWhileSampling))
+SAMPLES_BEFORE = recipe(schedule=schedule(SamplesBefore))

@@ -3,18 +3,13 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.kernels.library import native_info
-
 RECIPES = {"ahead": "HONEST", "one-short": "ONE_SHORT", "one-buffer": "ONE_BUFFER"}
-STORES = {"one-short": "OneShortStore", "one-buffer": "OneBufferStore"}
 DIFFER = "gathered feature rows differ from the feature table"
 
 
 @pytest.fixture(scope="module")
-def rows(patch, tmp_path_factory):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "ahead_cheats", RECIPES, features=STORES)
+def rows(native_patch, tmp_path_factory):
+    register(native_patch, "ahead_cheats", RECIPES)
     options = ("fanouts=[4, 3]", "threads=1", "hidden=8")
     out = tmp_path_factory.mktemp("ahead")
     outcome = run_systems(["baseline", *RECIPES], out, "baseline", options=options)

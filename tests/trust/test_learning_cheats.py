@@ -3,17 +3,9 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.kernels.library import native_info
-
 RECIPES = {
     "honest-around": "HONEST", "half-trained": "HALF_TRAINED", "now-and-then": "NOW_AND_THEN",
     "detached": "DETACHED",
-}  # fmt: skip
-STAGES = {
-    "schedule": {
-        "around": "Schedule", "half-trained": "HalfSchedule", "now-and-then": "NowAndThenSchedule",
-    },
-    "aggregate": {"detaching": "Detaching"},
 }  # fmt: skip
 ASTRAY = "epoch [0-9]+ of its process (moved (layer|the parameters)|left parameters of norm)"
 INCORRECT = {
@@ -24,10 +16,8 @@ INCORRECT = {
 
 
 @pytest.fixture(scope="module")
-def rows(patch, tmp_path_factory):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "learning_cheats", RECIPES, **STAGES)
+def rows(native_patch, tmp_path_factory):
+    register(native_patch, "learning_cheats", RECIPES)
     outcome = run_systems(
         ["baseline", *RECIPES], tmp_path_factory.mktemp("learning"), "baseline",
         options=("fanouts=[4, 3]", "hidden=8", "threads=1"),

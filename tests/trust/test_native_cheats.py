@@ -7,7 +7,6 @@ import pytest
 from compose import make, run
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.kernels.library import native_info
 from gnnbench.systems.runtime.runner import SystemRunner
 
 RECIPES = {
@@ -29,15 +28,6 @@ BLIND = {
     "cached-batches": "CachedBatches", "less-seeds": "LessSeeds", "half-epoch": "HalfEpoch",
     "untrained": "Untrained",
 }  # fmt: skip
-STAGES = {
-    "sampler": {"honest": "Sampler", "fewer-seeds": "FewerSeedsSampler", "cached": "CachedSampler"},
-    "features": {
-        "honest": "Store", "rolled": "RolledStore", "stale": "StaleStore",
-        "few-stale": "FewStaleStore", "rounded": "RoundedStore",
-    },
-    "order": {"honest": "Order", "half": "HalfOrder"},
-    "schedule": {"honest": "Schedule", "half": "HalfSchedule"},
-}  # fmt: skip
 INCORRECT = {
     "stale-seen": "gathered feature rows differ",
     "wrong-features": "^gathered feature rows differ",
@@ -53,10 +43,8 @@ HONEST = ("baseline", "honest-timed", "honest-blind")
 
 
 @pytest.fixture(scope="module")
-def rows(patch, tmp_path_factory):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "native_cheats", {**RECIPES, **BLIND}, **STAGES)
+def rows(native_patch, tmp_path_factory):
+    register(native_patch, "native_cheats", {**RECIPES, **BLIND})
     outcome = run_systems(
         ["baseline", *RECIPES, *BLIND], tmp_path_factory.mktemp("native"), "baseline",
         options=("fanouts=[4, 3]", "hidden=8", "threads=1"), rounds=4,

@@ -3,23 +3,11 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.kernels.library import native_info
-
 RECIPES = {
     "honest-serial": "HONEST", "samples-in-memory-io": "SAMPLES_IN_MEMORY_IO",
     "loads-while-sampling": "LOADS_WHILE_SAMPLING", "samples-before": "SAMPLES_BEFORE",
     "foretold": "FORETOLD", "draws-in-expect": "DRAWS_IN_EXPECT",
     "says-it-draws-ahead": "SAYS_IT_DRAWS_AHEAD",
-}  # fmt: skip
-STAGES = {
-    "schedule": {
-        "honest": "Schedule", "samples-in-memory-io": "SamplesInMemoryIo",
-        "loads-while-sampling": "LoadsWhileSampling", "samples-before": "SamplesBefore",
-    },
-    "sampler": {
-        "foretold": "ForetoldSampler",
-        "draws-in-expect": "DrawsInExpectSampler", "says-it-draws-ahead": "SaysItDrawsAheadSampler",
-    },
 }  # fmt: skip
 SMALL = ("threads=1", "fanouts=[10, 5]", "hidden=8")
 # By how far an epoch goes: the honest systems, of either kind of cheats once where an epoch trains
@@ -38,10 +26,8 @@ CHEATS = {
 
 
 @pytest.fixture(scope="module", params=CHEATS)
-def rows(request, patch, tmp_path_factory):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "phase_cheats", RECIPES, **STAGES)
+def rows(request, native_patch, tmp_path_factory):
+    register(native_patch, "phase_cheats", RECIPES)
     until = request.param
     options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
     systems = [*HONEST[until], *CHEATS[until]]

@@ -3,8 +3,6 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.kernels.library import native_info
-
 SAMPLERS = {
     "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",
     "one-neighbour": "ONE_NEIGHBOUR", "any-neighbours": "ANY_NEIGHBOURS",
@@ -13,17 +11,6 @@ SAMPLERS = {
     "knows-the-key": "KNOWS_THE_KEY", "lazy": "LAZY", "old-neighbours": "OLD_NEIGHBOURS",
 }  # fmt: skip
 STORES = {"stale-middle": "STALE_MIDDLE", "lazy-rows": "LAZY_ROWS"}
-STAGES = {
-    "sampler": {
-        "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
-        "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
-        "old-numbers-reported": "OldNumbersReportedSampler", "lazy": "LazySampler",
-        "knows-the-key": "KnowsTheKeySampler", "lazy-blocks": "LazyBlocksSampler",
-        "drops-copies": "DropsCopiesSampler",
-        "old-neighbours": "OldNeighboursSampler",
-    },
-    "features": {"stale-middle": "Store", "lazy-rows": "LazyStore"},
-}  # fmt: skip
 LOOKED = "^(in a timed epoch|after timing): batch [0-9]: "
 INCORRECT = {
     "half-the-edges": LOOKED + "hop [23]: a destination has another number of edges than min",
@@ -42,29 +29,27 @@ STALE = LOOKED + "gathered feature rows differ from the feature table"
 SMALL = ("fanouts=[4, 3]", "threads=1", "hidden=8")
 
 
-def outcome_of(patch, systems, out, until):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "verified_cheats", {**SAMPLERS, **STORES}, **STAGES)
+def outcome_of(native_patch, systems, out, until):
+    register(native_patch, "verified_cheats", {**SAMPLERS, **STORES})
     options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
     outcome = run_systems(["baseline", *systems], out, "baseline", options=options)
     return {r["system"]: r for r in outcome.rows}
 
 
 @pytest.fixture(scope="module")
-def whole(patch, tmp_path_factory):
+def whole(native_patch, tmp_path_factory):
     systems = [*SAMPLERS, *STORES]
-    return outcome_of(patch, systems, tmp_path_factory.mktemp("whole"), "compute")
+    return outcome_of(native_patch, systems, tmp_path_factory.mktemp("whole"), "compute")
 
 
 @pytest.fixture(scope="module")
-def sampling(patch, tmp_path_factory):
-    return outcome_of(patch, SAMPLERS, tmp_path_factory.mktemp("sampling"), "sample")
+def sampling(native_patch, tmp_path_factory):
+    return outcome_of(native_patch, SAMPLERS, tmp_path_factory.mktemp("sampling"), "sample")
 
 
 @pytest.fixture(scope="module")
-def loading(patch, tmp_path_factory):
-    return outcome_of(patch, STORES, tmp_path_factory.mktemp("loading"), "memory_io")
+def loading(native_patch, tmp_path_factory):
+    return outcome_of(native_patch, STORES, tmp_path_factory.mktemp("loading"), "memory_io")
 
 
 @pytest.mark.parametrize("until", ["whole", "sampling"])

@@ -9,12 +9,10 @@ import sys
 from dataclasses import dataclass, replace
 
 import torch
+from adversarial.bases import Stage, Store, is_timed, recipe, sampler, store
 
 from gnnbench.core.minibatch import Batch, Block, MiniBatch, Sizes
 from gnnbench.features.host import HostGather
-from gnnbench.features.spec import StoreSpec
-from gnnbench.sampling.native import NativeStage, native
-from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.epoch_recorder import EpochRecorder
 
 
@@ -44,13 +42,8 @@ def forged(batch, blocks):
     )
 
 
-class Timed(NativeStage):
+class Timed(Stage):
     """``bent`` is the batch as timed, once the gate is over."""
-
-    over = False
-
-    def gate_is_over(self):
-        self.over = True
 
     def sample(self, seeds, epoch, number):
         batch = super().sample(seeds, epoch, number)
@@ -214,13 +207,11 @@ class LazyRows(torch.Tensor):
     """Rows that could be loaded when they are read."""
 
 
-class LazyGather(HostGather):
+class LazyGather(Store):
     """Returns a tensor of a class of its own, once the gate is over."""
 
-    def load(self, batch):
-        rows = super().load(batch)
-        timed = batch.blocks[0].positions is None
-        return rows.as_subclass(LazyRows) if timed else rows
+    def timed(self, batch):
+        return super().timed(batch).as_subclass(LazyRows)
 
 
 class StaleInTheMiddle(HostGather):
@@ -229,99 +220,23 @@ class StaleInTheMiddle(HostGather):
     old = None
 
     def load(self, batch):
-        timed = batch.blocks[0].positions is None
         rows = super().load(batch)
-        if timed and batch.number in (1, 2) and self.old is not None:
+        if is_timed(batch) and batch.number in (1, 2) and self.old is not None:
             rows[-min(len(rows), len(self.old)) :] = self.old[-min(len(rows), len(self.old)) :]
         self.old = rows.clone()
         return rows
 
 
-class Sampler(type(native("hop-by-hop"))):
-    name = "timed"
-    stage = Timed
-
-    def build(self, job):
-        same = {option: getattr(self, option) for option in self.options()}
-        return self.stage(native("hop-by-hop", **same), job)
-
-
-class HalfSampler(Sampler):
-    name = "half-the-edges"
-    stage = HalfTheEdges
-
-
-class OneSampler(Sampler):
-    name = "one-neighbour"
-    stage = OneNeighbour
-
-
-class AnySampler(Sampler):
-    name = "any-neighbours"
-    stage = AnyNeighbours
-
-
-class OldSampler(Sampler):
-    name = "old-numbers"
-    stage = OldNumbers
-
-
-class OldNumbersReportedSampler(Sampler):
-    name = "old-numbers-reported"
-    stage = OldNumbersReported
-
-
-class LazyBlocksSampler(Sampler):
-    name = "lazy-blocks"
-    stage = LazyBlocks
-
-
-class DropsCopiesSampler(Sampler):
-    name = "drops-copies"
-    stage = DropsCopies
-
-
-class KnowsTheKeySampler(Sampler):
-    name = "knows-the-key"
-    stage = KnowsTheKey
-
-
-class LazySampler(Sampler):
-    name = "lazy"
-    stage = Lazy
-
-
-class OldNeighboursSampler(Sampler):
-    name = "old-neighbours"
-    stage = OldNeighbours
-
-
-class LazyStore(StoreSpec):
-    name = "lazy-rows"
-    devices = ("cpu",)
-
-    def build(self, job):
-        return LazyGather(job)
-
-
-class Store(StoreSpec):
-    name = "stale-middle"
-    devices = ("cpu",)
-
-    def build(self, job):
-        return StaleInTheMiddle(job)
-
-
-HONEST = replace(BASELINE, sampler=Sampler())
-HALF_THE_EDGES = replace(BASELINE, sampler=HalfSampler())
-ONE_NEIGHBOUR = replace(BASELINE, sampler=OneSampler())
-ANY_NEIGHBOURS = replace(BASELINE, sampler=AnySampler())
-OLD_NUMBERS = replace(BASELINE, sampler=OldSampler())
-OLD_NUMBERS_REPORTED = replace(BASELINE, sampler=OldNumbersReportedSampler())
-LAZY_BLOCKS = replace(BASELINE, sampler=LazyBlocksSampler())
-DROPS_COPIES = replace(BASELINE, sampler=DropsCopiesSampler())
-KNOWS_THE_KEY = replace(BASELINE, sampler=KnowsTheKeySampler())
-LAZY = replace(BASELINE, sampler=LazySampler())
-OLD_NEIGHBOURS = replace(BASELINE, sampler=OldNeighboursSampler())
-LAZY_ROWS = replace(BASELINE, features=LazyStore())
-STALE_MIDDLE = replace(BASELINE, features=Store())
+HONEST = recipe(sampler=sampler(Timed))
+HALF_THE_EDGES = recipe(sampler=sampler(HalfTheEdges))
+ONE_NEIGHBOUR = recipe(sampler=sampler(OneNeighbour))
+ANY_NEIGHBOURS = recipe(sampler=sampler(AnyNeighbours))
+OLD_NUMBERS = recipe(sampler=sampler(OldNumbers))
+OLD_NUMBERS_REPORTED = recipe(sampler=sampler(OldNumbersReported))
+LAZY_BLOCKS = recipe(sampler=sampler(LazyBlocks))
+DROPS_COPIES = recipe(sampler=sampler(DropsCopies))
+KNOWS_THE_KEY = recipe(sampler=sampler(KnowsTheKey))
+LAZY = recipe(sampler=sampler(Lazy))
+OLD_NEIGHBOURS = recipe(sampler=sampler(OldNeighbours))
+LAZY_ROWS = recipe(features=store(LazyGather))
+STALE_MIDDLE = recipe(features=store(StaleInTheMiddle))

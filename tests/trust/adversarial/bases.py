@@ -1,7 +1,8 @@
-"""What the attacks share: specs for stages of their own, and two honest systems to compare with."""
+"""What cheats and attacks share: specs for stages of their own, and honest stages."""
 
 from dataclasses import dataclass, replace
 
+import own_cheats
 import torch
 
 import gnnbench
@@ -9,9 +10,10 @@ from gnnbench.features.host import HostGather
 from gnnbench.features.spec import StoreSpec
 from gnnbench.models.aggregation import Csr
 from gnnbench.models.native import Native
-from gnnbench.pipelines.order import OrderSpec
+from gnnbench.pipelines.order import OrderSpec, Permuted
 from gnnbench.pipelines.serial import Serial
 from gnnbench.sampling.native import NativeStage, native
+from gnnbench.sampling.stated_law import StatedLawStage
 from gnnbench.systems.baseline import BASELINE
 
 
@@ -26,7 +28,12 @@ class Stage(NativeStage):
     over = False
 
     def gate_is_over(self):
+        if not self.over:
+            self.once_over()
         self.over = True
+
+    def once_over(self):
+        """The gate has passed for the first time."""
 
 
 class Store(HostGather):
@@ -39,35 +46,35 @@ class Store(HostGather):
         return super().load(batch)
 
 
-class Plain(gnnbench.Sampler):
+class Plain(own_cheats.Honest):
     """An honest sampler in plain torch: sorts a random number for each edge of a row."""
 
     name = "plain"
-    summary = "plain torch"
-    devices = ("cpu",)
-    law = "without-replacement"
 
-    def draw(self, seeds, *, key, batch, with_positions):
-        self.random = torch.Generator().manual_seed(key + batch)
-        building = gnnbench.BlockBuilder(seeds, self.frontier)
-        for fanout in self.fanouts:
-            dst = building.destinations.long()
-            begin = self._indptr[dst]
-            counts, at = self.picked(self._indptr[dst + 1] - begin, begin, fanout)
-            building.add(counts, self.neighbours(at))
-        return building.batch()
 
-    def picked(self, degree, begin, fanout):
-        """Numbers of picks ``[n]`` and places in ``indices`` ``[e]`` of rows that begin there."""
-        owner, nth = ragged(degree)
-        random = torch.rand(owner.numel(), generator=self.random, dtype=torch.float64)
-        order = random.argsort()
-        order = order[owner[order].argsort(stable=True)]
-        counts = degree.clamp(max=fanout)
-        return counts, (begin[owner] + nth)[order][nth < counts[owner]]
+class Ordered(Permuted):
+    """The default order; ``bent`` in all epochs but the gate's."""
 
-    def neighbours(self, at):
-        return self._indices[at]
+    def __init__(self, job):
+        cell = job.cell
+        super().__init__(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+        self.job = job
+
+    def batches(self, epoch, device="cpu"):
+        honest = super().batches(epoch, device)
+        return self.bent(honest) if epoch else honest
+
+    def bent(self, batches):
+        return batches
+
+
+class ClaimsExact(StatedLawStage):
+    """Says that it draws the reference's edges, and shows a digest of its own."""
+
+    exact = True
+
+    def digest(self, batches):
+        return "0" * 64
 
 
 def ragged(counts):

@@ -1,29 +1,22 @@
 """Orders and schedules that make an epoch cheaper than it should be."""
 
 import torch
-from adversarial.bases import Plain, Stage, order, own_stage, recipe, sampler, schedule
+from adversarial.bases import (
+    ClaimsExact,
+    Ordered,
+    Plain,
+    Stage,
+    order,
+    own_stage,
+    recipe,
+    sampler,
+    schedule,
+)
 
 from gnnbench.distributed.merge import MergedEpoch
 from gnnbench.pipelines.order import Permuted
 from gnnbench.pipelines.rank_audit import RankAudit
 from gnnbench.pipelines.serial import SerialSchedule
-from gnnbench.sampling.stated_law import StatedLawStage
-
-
-class Ordered(Permuted):
-    """The default order; ``bent`` in all epochs but the gate's."""
-
-    def __init__(self, job):
-        cell = job.cell
-        super().__init__(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
-        self.job = job
-
-    def batches(self, epoch, device="cpu"):
-        honest = super().batches(epoch, device)
-        return self.bent(honest) if epoch else honest
-
-    def bent(self, batches):
-        return batches
 
 
 class SameBatches(Ordered):
@@ -169,15 +162,6 @@ class GathersOutsideSchedule(SerialSchedule):
             stages.keep(batch, stages.store.load(batch))
 
 
-class ClaimsExactStage(StatedLawStage):
-    """An honest sampler that says it is exact."""
-
-    exact = True
-
-    def digest(self, batches):
-        return "0" * 64
-
-
 SAME_BATCHES = recipe(order=order(SameBatches))
 UNEVEN_BATCHES = recipe(order=order(UnevenBatches))
 UNEVEN_BATCHES_OWN = recipe(order=order(UnevenBatches), sampler=sampler(Plain))
@@ -185,8 +169,6 @@ FEW_SEEDS = recipe(order=order(FewSeeds))
 SAMPLES_IN_ORDER = recipe(order=order(SamplesInOrder), sampler=sampler(Drawn))
 ERASES_FAULTS = recipe(schedule=schedule(ErasingSchedule))
 CACHED_EPOCH = recipe(schedule=schedule(CachedEpochSchedule))
-CACHED_EPOCH_OWN = recipe(
-    schedule=schedule(CachedEpochSchedule), sampler=own_stage(ClaimsExactStage)
-)
+CACHED_EPOCH_OWN = recipe(schedule=schedule(CachedEpochSchedule), sampler=own_stage(ClaimsExact))
 UNTRAINED = recipe(schedule=schedule(UntrainedSchedule))
 GATHERS_OUTSIDE = recipe(schedule=schedule(GathersOutsideSchedule))

@@ -36,10 +36,8 @@ class Attacking(Stage):
 
     own_turn = False
 
-    def gate_is_over(self):
-        if not self.over:
-            threading.Thread(target=self.watch, daemon=True).start()
-        super().gate_is_over()
+    def once_over(self):
+        threading.Thread(target=self.watch, daemon=True).start()
 
     def sample(self, seeds, epoch, number):
         self.own_turn = True

@@ -157,10 +157,8 @@ class ReadsSamples(Stage):
 
     drawn: dict[tuple[int, int], object] = {}  # noqa: RUF012
 
-    def gate_is_over(self):
-        if not self.over:
-            threading.Thread(target=self.watch, daemon=True).start()
-        super().gate_is_over()
+    def once_over(self):
+        threading.Thread(target=self.watch, daemon=True).start()
 
     def watch(self):
         path, order, known = samples_of_this_run(), AsDrawn().build(self.job), 0

@@ -191,22 +191,20 @@ class DrawsInAudit(Stage):
 
     later = ()
 
-    def gate_is_over(self):
-        if not self.over:
-            self.epoch, audit = SerialSchedule.epoch, epoch_auditor.EpochAuditor.audit
-            SerialSchedule.epoch = self.nothing
-            phases.probe = lambda *_, **__: {}
+    def once_over(self):
+        self.epoch, audit = SerialSchedule.epoch, epoch_auditor.EpochAuditor.audit
+        SerialSchedule.epoch = self.nothing
+        phases.probe = lambda *_, **__: {}
 
-            def run_and_audit(auditor, epoch):
-                if self.later:
-                    epoch_of, batches, stages, until = self.later
-                    line = timeline.Timeline(timeline.HostClock())
-                    self.epoch(None, epoch_of, batches, stages, line, until)
-                    self.later = ()
-                return audit(auditor, epoch)
+        def run_and_audit(auditor, epoch):
+            if self.later:
+                epoch_of, batches, stages, until = self.later
+                line = timeline.Timeline(timeline.HostClock())
+                self.epoch(None, epoch_of, batches, stages, line, until)
+                self.later = ()
+            return audit(auditor, epoch)
 
-            epoch_auditor.EpochAuditor.audit = run_and_audit
-        super().gate_is_over()
+        epoch_auditor.EpochAuditor.audit = run_and_audit
 
     def nothing(self, epoch, batches, stages, line, until):
         self.later = epoch, batches, stages, until
@@ -236,36 +234,32 @@ class NoProbe(Stage):
 class WithinTolerance(Stage):
     """Sets the worker's clock back by as much as the harness tolerates."""
 
-    def gate_is_over(self):
-        if not self.over:
-            right, ends = timeline.Timeline.stop, timeline.OpenSpan.__exit__
+    def once_over(self):
+        right, ends = timeline.Timeline.stop, timeline.OpenSpan.__exit__
 
-            def stop(line):
-                right(line)
-                line.end -= min(0.003, 0.6 * (line.end - line.begin))
+        def stop(line):
+            right(line)
+            line.end -= min(0.003, 0.6 * (line.end - line.begin))
 
-            def end(span, *arguments):
-                ends(span, *arguments)
-                key, begin, stopped = span._timeline.marks[-1]
-                less = min(0.003, 0.6 * (stopped - begin))
-                span._timeline.marks[-1] = key, begin, stopped - less
+        def end(span, *arguments):
+            ends(span, *arguments)
+            key, begin, stopped = span._timeline.marks[-1]
+            less = min(0.003, 0.6 * (stopped - begin))
+            span._timeline.marks[-1] = key, begin, stopped - less
 
-            timeline.Timeline.stop, timeline.OpenSpan.__exit__ = stop, end
-            phases.probe = lambda *_, **__: {}
-        super().gate_is_over()
+        timeline.Timeline.stop, timeline.OpenSpan.__exit__ = stop, end
+        phases.probe = lambda *_, **__: {}
 
 
 class ReportsEarly(Stage):
     """Reports the end itself, when its epoch begins, and sets the clock accordingly."""
 
-    def gate_is_over(self):
-        if not self.over:
-            self.answers = max(filter(is_pipe_to_write, range(3, 64)))
-            phases.probe = lambda *_, **__: {}
-            server = on_the_stack(worker.Server)
-            self.commands = server._operations["epoch"].__self__
-            server._operations["epoch"] = self.epoch
-        super().gate_is_over()
+    def once_over(self):
+        self.answers = max(filter(is_pipe_to_write, range(3, 64)))
+        phases.probe = lambda *_, **__: {}
+        server = on_the_stack(worker.Server)
+        self.commands = server._operations["epoch"].__self__
+        server._operations["epoch"] = self.epoch
 
     def epoch(self, **arguments):
         os.write(self.answers, STOPPED)

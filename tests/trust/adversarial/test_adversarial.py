@@ -14,17 +14,14 @@ from adversarial.catalogue import ATTACKS, HONEST, ON_GPU
 from planted import register, run_systems
 
 from gnnbench.core import registry
-from gnnbench.kernels.library import native_info
 
 
 @pytest.fixture(scope="module")
-def known(patch):
-    if not native_info()["cpu_built"]:
-        pytest.skip("the native library is not built; run 'make install'")
-    register(patch, "adversarial", {})
+def known(native_patch):
+    register(native_patch, "adversarial", {})
     systems = HONEST | {a.name: f"adversarial.{a.where}" for a in [*ATTACKS, *ON_GPU]}
     value = ",".join(f"{name}={where}" for name, where in systems.items())
-    patch.setenv(registry.extra_variable(registry.SYSTEM), value)
+    native_patch.setenv(registry.extra_variable(registry.SYSTEM), value)
 
 
 ALL = os.environ.get("GNNBENCH_ALL_ATTACKS") == "1"
