@@ -86,3 +86,14 @@ def test_nothing_is_chosen_where_the_store_is_set_or_there_is_no_gpu(memory, mor
 def test_nothing_is_chosen_without_nvml(memory):
     memory(0)
     assert feature_choice.choose(definition())[0].fitted == {}
+
+
+def test_shipped_gpu_profiles_set_the_store_of_best(memory):
+    """Their systems are compared with features in the same memory."""
+    memory(80)
+    for name in definitions.shipped():
+        loaded = definitions.load(name)
+        for profile in loaded.profiles:
+            resolved = definitions.resolve(loaded, profile, {})
+            if resolved.names("device") == ["cuda"]:
+                assert feature_choice.choose(resolved)[0].fitted == {}, (name, profile)

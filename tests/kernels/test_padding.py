@@ -90,7 +90,7 @@ FITS = {
             "weights must be given for both the batch and the padded batch",
         ),
         ({"labels": torch.tensor([1.0])}, "labels must be int64, it is float32"),
-        ({"indices": [torch.tensor([0])]}, "indices must be ints, it is int64"),
+        ({"indices": [torch.tensor([0])]}, "indices must be int32, it is int64"),
         ({"weights": [torch.ones(2)], "room_weights": [torch.ones(2)]}, "one value per edge"),
     ],
 )

@@ -17,9 +17,9 @@ import torch
 
 from gnnbench import load_dataset
 from gnnbench.core.cell import Cell, Until
-from gnnbench.harness.retraining import KEPT
 from gnnbench.harness.training_check import REPEATS, RETRAININGS, find_excess
 from gnnbench.measure.timeline import Timeline
+from gnnbench.schema.samples import EpochSample
 from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.runner import SystemRunner
 
@@ -30,11 +30,11 @@ SYSTEMS = {  # name -> system, share of the learning rate, every how many-th upd
     "half of the updates skipped": ("baseline", 1.0, 2),
     "half the learning rate": ("baseline", 0.5, 0),
 }
-Training = list[dict[str, Any]]
+Training = list[EpochSample]
 
 
 def train(cell: Cell, graph: Any, epochs: list[int], rate: float, skipped: int) -> Training:
-    """The records of one training from the first weights."""
+    """The epochs of one training from the first weights."""
     system = find(cell.system).build(cell, graph)
     assert isinstance(system, SystemRunner)
     system.setup()
@@ -62,7 +62,7 @@ def train(cell: Cell, graph: Any, epochs: list[int], rate: float, skipped: int) 
         system.run_epoch(epoch, timeline)
         timeline.stop()
         report = system.audit(epoch).to_json()
-        records.append({key: report[key] for key in KEPT})
+        records.append(EpochSample.parse(report))
     system.close()
     return records
 
