@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,10 +57,18 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
             next_to.mkdir(parents=True)
             shutil.copy(host / "device.h", next_to)
             shutil.copy(header, next_to / "device.h.gch")
-            build = ["g++", f"-I{folder}", *flags, "-shared", *sources, host / f"{launchers}.cpp"]
-            subprocess.run([*build, "-o", library], check=True)
+            units = [Path(source) for source in (*sources, host / f"{launchers}.cpp")]
+            objects = [Path(folder) / f"{n}.o" for n in range(len(units))]
+
+            def build(unit: Path, target: Path) -> None:
+                command = ["g++", f"-I{folder}", *flags, "-c", unit, "-o", target]
+                subprocess.run(command, check=True)
+
+            with ThreadPoolExecutor(os.cpu_count()) as pool:  # other test processes wait for it
+                list(pool.map(build, units, objects))
+            subprocess.run(["g++", "-shared", *objects, "-o", library], check=True)
 
     name = f"{part}_{names.strip('*')}"
     inputs = [*(NATIVE / "cuda" / part).glob(f"{names}.cu*"), host / f"{launchers}.cpp"]
     inputs += [host / "device.h", host / "translate.py"]
-    return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-shared"], inputs, make)))
+    return ctypes.CDLL(str(compiled(name, "g++", [*flags, "-c"], inputs, make)))
