@@ -276,7 +276,7 @@ def _own_loop_fault(cell: Cell) -> str:
         return ""
     loop = f"system '{cell.system}' has an epoch loop of its own"
     if cell.evaluate:
-        return f"{loop}, and nobody else sees its model; leave evaluate out"
+        return f"{loop}, which does not give its model out; leave evaluate out"
     if cell.dropout:
         return f"{loop}, which does not draw the masks of dropout; leave dropout out"
     if cell.precision != FLOAT32:

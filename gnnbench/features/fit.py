@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Of the GPU's memory: kept for batches, weights and the allocator, whatever the store.
 RESERVED = 1 / 8
-# Of what the graph and the reserve leave: the largest cache, beside the rows of windows.
+# Of what the graph and the reserve leave: the largest cache; windows need the rest.
 CACHED = 1 / 2
 LEAST_RATIO = 0.01  # a smaller cache saves less than its look-ups cost
 

@@ -1,10 +1,10 @@
 """``best``: the fastest composition of this suite, and from no paper.
 
-On a GPU: Fused-Map, asked ahead so that nobody waits for sizes; the rows of a window's batches read
-once, page by page; our fastest aggregation, a training step as one CUDA graph; all three phases
-concurrently. A run puts the whole table on the GPU where it fits, else a cache of what fits below
-the windows. On a CPU keeping rows costs more than it saves: there FastSample's sampler, a plain
-gather and ``csr``, prefetched. Samplers, stores and schedules were measured one by one
+On a GPU: Fused-Map, one batch ahead so that no stage waits for sizes; the rows of a window's
+batches read once, page by page; our fastest aggregation; a training step as one CUDA graph; all
+three phases at once. A run puts the whole table on the GPU where it fits, else a cache of what fits
+below the windows. On a CPU keeping rows costs more than it saves: there FastSample's sampler, a
+plain gather and ``csr``, prefetched. Samplers, stores and schedules were measured one by one
 (``docs/results.md``).
 """
 

@@ -200,7 +200,7 @@ def test_system_with_a_custom_epoch_loop_is_not_evaluated(fakes, tmp_path):
     text = "model = ['gcn']\nevaluate = ['all']\n"
     expanded = grid(tmp_path, text, {"axes": {"system": ["fake"]}, "measure": {"rounds": 4}})
     assert (
-        "nobody else sees its model; leave evaluate out"
+        "which does not give its model out; leave evaluate out"
         in expanded.unsupported[expanded.cells[0].id]
     )
 

@@ -47,9 +47,9 @@ def test_each_dataset_has_its_store(memory):
         "best chose features=gpu for rmat@12x8x16",
         "best chose features.table=cache",
     ]
-    found = stores(chosen)
-    assert found["rmat@12x8x16"] == {"name": "gpu"}
-    window = found["papers100m~twin"]
+    by_dataset = stores(chosen)
+    assert by_dataset["rmat@12x8x16"] == {"name": "gpu"}
+    window = by_dataset["papers100m~twin"]
     assert (window["name"], window["table"]["name"], window["table"]["ratio"]) == (
         "window", "cache", 0.26,
     )  # fmt: skip

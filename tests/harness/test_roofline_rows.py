@@ -95,7 +95,7 @@ def test_low_intensity_kernel_is_bound_by_memory(rows_of):
     # By trial: 20 / 25, and 20 / 20, as reads are then as slow as copies; geometric mean.
     assert row["of_ceiling"] == pytest.approx((0.8 * 1.0) ** 0.5)
     assert row["ceiling"] == 25.0 and row["doubtful"] == ""
-    assert row["counters"] == "none: nobody looked"
+    assert row["counters"] == "none: not counted"
 
 
 def test_high_intensity_kernel_is_bound_by_fma(rows_of):
@@ -174,7 +174,7 @@ def test_counters_are_added_to_the_row_of_their_kernel(rows_of):
     )
     assert (forward["counters"], forward["l1_hit"], forward["l2_hit"]) == ("ncu", 0.05, 0.2)
     assert (forward["memory_bytes"], forward["memory_intensity"]) == (240, 0.25)
-    assert backward["counters"] == "none: nobody looked" and backward["l1_hit"] is None
+    assert backward["counters"] == "none: not counted" and backward["l1_hit"] is None
 
 
 def test_reason_for_missing_counters_is_reported(rows_of):

@@ -72,7 +72,7 @@ def _kernels(cell: Cell, journal: JournalState) -> list[RooflineRow]:
     trials = journal.by_trial(cell)
     profile = journal.profiles.get(cell.id, Profile())
     counters = {tuple(getattr(r, name) for name in OF_KERNEL[:-1]): r for r in profile.counters}
-    not_counted = RooflineRow(counters=f"none: {profile.error or 'nobody looked'}")
+    not_counted = RooflineRow(counters=f"none: {profile.error or 'not counted'}")
     rows = []
     for key in dict.fromkeys(_kernel_key(r) for r in _each(trials, _kernels_of)):
         row = _rated(trials, key)
