@@ -12,7 +12,7 @@ from dataclasses import dataclass
 # Meaning of the values in the column ``where``.
 WHERE = {
     "host": "read from host memory by the CPU",
-    "host_copy": "gathered by the CPU, then copied over the link",
+    "host_copy": "copied over the link: gathered by the CPU before, or row by row",
     "zero_copy": "read over the link by a GPU kernel",
     "device": "in device memory",
     "cache": "in a cache on the device",

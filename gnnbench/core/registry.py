@@ -72,6 +72,7 @@ OURS: Mapping[str, Mapping[str, str]] = _read_only(
         FEATURES: {
             "host": "gnnbench.features.spec:Host",
             "uva": "gnnbench.features.spec:Uva",
+            "row-copies": "gnnbench.features.spec:RowCopies",
             "gpu": "gnnbench.features.spec:Gpu",
             "cache": "gnnbench.features.spec:Cache",
             "sharded": "gnnbench.features.sharded_spec:Sharded",

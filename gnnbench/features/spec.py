@@ -145,6 +145,25 @@ class Uva(NativeStoreSpec):
 
 
 @dataclass(frozen=True)
+class RowCopies(NativeStoreSpec):
+    """Features in locked host memory, copied row by row (PyTorch-Direct, section 5)."""
+
+    name: ClassVar[str] = "row-copies"
+    summary: ClassVar[str] = "copied out of locked host memory by a DMA transfer for each row"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, which is locked in place."""
+        return ("features",)
+
+    def build(self, job: Job) -> RowStore:
+        """Build over the table, locked in shared memory."""
+        from gnnbench.features import row_copies
+
+        return row_copies.RowCopies(job)
+
+
+@dataclass(frozen=True)
 class Gpu(NativeStoreSpec):
     """The whole feature table in GPU memory."""
 

@@ -182,11 +182,11 @@ def gather(device: torch.device) -> Any:
 @call_of(
     "gather_zero_copy", "gather_elementwise", "gather_page_ordered", "gather_once", "gather_over",
     "gather_over_cache", "vmm_memory", "gather_zero_copy_out", "gather_elementwise_out",
-    "gather_page_ordered_out",
+    "gather_page_ordered_out", "gather_by_copies",
 )  # fmt: skip
 def gather_from_the_host(device: torch.device) -> Any:
     if device.type == "cpu":
-        return [gather(device)[0]] * 10
+        return [gather(device)[0]] * 11
     ids = torch.arange(499, 0, -3, device=device)
     locked = table_on(torch.device("cpu")).pin_memory()
     made = ops().vmm_memory(ids, locked.nbytes).view(torch.float32).view(locked.shape)
@@ -199,10 +199,11 @@ def gather_from_the_host(device: torch.device) -> Any:
     pages, by = (1 << 10, 2, 4), (slots, generations, 1, False)
     over = ops().gather_over(locked, kept, *by, ids, counts[1:], *pages)
     assert counts.tolist() == [ids.numel(), 1]
-    given = [torch.empty_like(out) for _ in range(3)]
+    given = [torch.empty_like(out) for _ in range(4)]
     ops().gather_zero_copy_out(locked, ids, True, given[0])
     ops().gather_elementwise_out(locked, ids, True, given[1])
     ops().gather_page_ordered_out(locked, ids, *pages, given[2])
+    ops().gather_by_copies(locked, ids.cpu(), given[3])
     none = (table_on(device)[:0], slots, generations.clone().zero_(), 1)
     through = ops().gather_over_cache(
         locked, *none, True, kept, slots.clone(), generations, 1, ids, counts.zero_(), *pages

@@ -189,6 +189,10 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "int cache_generation, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, int depth) "
       "-> Tensor");
 
+  // Copies rows from a host table in pinned memory to `out` on a CUDA device, one cudaMemcpyAsync for
+  // each of the ids, which are on the CPU.
+  m.def("gather_by_copies(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
+
   // Gathers rows of a table that is sharded over several GPUs; CUDA only. Place p is row p / count
   // of shard p % count (1 to 64 shards of one dtype and row shape, readable by the device of the
   // ids, which holds shard `own`). places int32 [num_nodes]: an id's place, -1 if no shard has its
