@@ -63,7 +63,7 @@ def test_best_of_the_unclear_numbers_gives_the_reason_of_an_upto(tmp_path):
 
 def test_contradiction_by_a_twin_says_why_it_does_not_refute(one):
     judged = verdict_of(claim(of_graph=True, number=0.3), one(HALF))
-    assert judged.verdict == "unclear"
+    assert judged.verdict == "not reproduced"
     assert judged.reason == (
         f"`tsota`: {OUTSIDE}. It was measured on a twin of papers100m, so it does not refute the"
         " claim"
@@ -77,7 +77,7 @@ def test_absolute_size_that_differs_has_the_rates_of_this_machine(one, tmp_path)
         metrics=[metric("g", "features", "copy_rate", 55e9, where="zero_copy")],
     )  # fmt: skip
     judged = verdict_of(size, one(HALF), copies)
-    assert judged.verdict == "unclear"
+    assert judged.verdict == "not reproduced"
     assert judged.reason.endswith(
         "so it does not refute the claim. This link copies at 55.0 GB/s, 2.1 times as fast as the"
         " paper's (RTX 3090: 25.8 GB/s)"
