@@ -6,6 +6,7 @@ from gnnbench.reproduction.claim import Bounds, Claim
 from gnnbench.reproduction.claim_rows import difference_from_paper
 from gnnbench.reproduction.findings import Finding
 from gnnbench.reproduction.interval import ON_A_BOUND
+from gnnbench.reproduction.multi_machine import COMMAND, MULTI_MACHINE_MEASURES
 from gnnbench.reproduction.number_text import number, unit_of
 from gnnbench.reproduction.time_ratios import FEW_PAIRS
 from gnnbench.statistics.estimates import Estimate
@@ -23,7 +24,8 @@ def reason_of(claim: Claim, finding: Finding) -> str:
         return finding.reason
     if any(difference_from_paper(point, row) for row in finding.rows):
         return finding.reason
-    command = finding.evidence.run.record.repeat_command
+    is_of_machines = point.measure in MULTI_MACHINE_MEASURES
+    command = COMMAND if is_of_machines else finding.evidence.run.record.repeat_command
     more = ""
     if finding.doubt == FEW_PAIRS:
         more = f" with -o pairs=[{MIN_PAIRS}] and a larger -o time_budget_s"

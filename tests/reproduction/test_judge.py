@@ -31,7 +31,7 @@ def test_interval_outside_the_bounds_is_refuted(one):
 def test_interval_across_a_bound_is_unclear(one):
     wide = [{"cache": 40, "host": 60}, {"cache": 60, "host": 40}]
     judged = verdict_of(claim(), one(wide))
-    assert judged.verdict == "unclear" and "contains a bound" in judged.reason
+    assert judged.verdict == "unclear" and "contains the bounds 45 % and 55 %" in judged.reason
 
 
 def test_single_epoch_has_no_interval(one):
