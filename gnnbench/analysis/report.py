@@ -207,7 +207,9 @@ def _link(path: Path, results: Path) -> str:
 def _title(run: Run, results: Path) -> list[str]:
     """Heading of a run: machine, command, revision, and a link to its tables."""
     folder = f"[tables]({_link(run.path, results)})"
-    origin = f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))}, {folder}."
+    origin = (
+        f"{safe.code(run.record.repeat_command)}, {safe.markdown(revision(run.record))}, {folder}."
+    )
     return [f"## {run.path.name}", "", f"{_line(machine(run.record))}", origin]
 
 
@@ -249,14 +251,6 @@ def machine(record: RunRecord) -> str:
     versions = record.versions
     parts += [f"{package} {versions[package]}" for package in VERSIONS if versions.get(package)]
     return ", ".join(parts) + "."
-
-
-def command(record: RunRecord) -> str:
-    """The command that repeats a run."""
-    if record.command:
-        return record.command
-    profile = f" --profile {record.profile}" if record.profile else ""
-    return f"gnnbench run {record.experiment.name}{profile}"
 
 
 def revision(record: RunRecord) -> str:

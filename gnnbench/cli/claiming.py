@@ -50,7 +50,8 @@ def verdicts(
 
     Prints for each claim the verdict, the paper's number, and the measured number with its
     interval. Verdicts: holds, holds on a twin, holds in shape, holds only improved, unclear,
-    refuted, not checkable here, ill-posed, not measured. Exit code 5 if a claim is refuted, else 0.
+    not reproduced, refuted, not checkable here, ill-posed, not measured. Exit code 5 if a claim is
+    refuted, else 0.
     """
     from gnnbench.reproduction import text
     from gnnbench.reproduction.claim import PAPERS, choose

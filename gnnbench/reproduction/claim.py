@@ -167,7 +167,7 @@ class Claim(ClaimPoint):
     ``cause``    ``rates``: a refuted claim is reported with this machine's link and memory rates
     ``points``   fields of each number, for a claim of several
     ``improved`` fields that differ where the same idea is implemented as well as this suite can;
-                 they count where the published variant is refuted. Those of a point come on top
+                 they count where the published one is contradicted. Those of a point come on top
     ``cells``    number of cells of the paper's grid, for a claim about all of them
     ``faster_rival`` whether the rival is faster than the paper's: the claim can hold, and failing
                  does not refute it

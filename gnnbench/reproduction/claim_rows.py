@@ -8,6 +8,7 @@ from gnnbench.reproduction.claim import Claim, ClaimPoint
 from gnnbench.reproduction.evidence import RunEvidence, select
 from gnnbench.reproduction.measures import SPEEDUP_MEASURES, TIME_DEPENDENT
 from gnnbench.reproduction.planned import PLANNED
+from gnnbench.reproduction.time_ratios import FEW_PAIRS
 from gnnbench.schema import STATUSES, CellRow
 from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
@@ -52,5 +53,5 @@ def doubt_of(point: ClaimPoint, row: CellRow) -> str:
     if point.measure not in TIME_DEPENDENT:
         return ""
     if point.measure in SPEEDUP_MEASURES and (row["pairs"] or 0) < MIN_PAIRS:
-        return f"fewer than {MIN_PAIRS} pairs of fresh processes"
+        return FEW_PAIRS
     return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))

@@ -14,7 +14,8 @@ from gnnbench.reproduction.twins import fitted_graphs
 class ClaimVerdict:
     """A claim's verdict, the reason, and the numbers that it rests on.
 
-    ``improved`` has the numbers of the improved variant, where the published one is refuted.
+    ``improved`` has the numbers of the improved variant, where the published one is
+    contradicted.
     """
 
     claim: Claim

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gnnbench.analysis.compare import package_versions
 from gnnbench.core.units import plural
 from gnnbench.reproduction.claim import Claim
 from gnnbench.reproduction.findings import Finding
-from gnnbench.reproduction.interval import OUTSIDE, judge_interval
+from gnnbench.reproduction.interval import ON_A_BOUND, OUTSIDE, judge_interval
 from gnnbench.reproduction.measures import TIME_DEPENDENT
 from gnnbench.reproduction.number_text import estimate, number, unit_of
+from gnnbench.reproduction.open_numbers import bounds_in, reason_of
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
 from gnnbench.statistics.estimates import Estimate, t_quantile
@@ -31,11 +33,12 @@ def combined_verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[str, st
     else:
         decisive = max(findings, key=lambda f: _WORST_DECIDES.index(f.verdict))
     if decisive.verdict == decided_by_one(claim) and not _any_stands_alone(claim, findings):
-        return UNCLEAR, f"{_named(claim, decisive, findings)}: {_maybe_chance(claim, findings)}"
+        chance = _maybe_chance(claim, decisive, findings)
+        return UNCLEAR, f"{_named(claim, decisive, findings)}: {chance}"
     if claim.has_words and decisive.reason == OUTSIDE:  # the two words say it
         return decisive.verdict, ""
-    named = f"{_named(claim, decisive, findings)}: {decisive.reason}" if decisive.reason else ""
-    return decisive.verdict, named
+    reason = reason_of(claim, decisive)
+    return decisive.verdict, f"{_named(claim, decisive, findings)}: {reason}" if reason else ""
 
 
 def _distance_from_best(finding: Finding) -> tuple[int, float]:
@@ -45,24 +48,35 @@ def _distance_from_best(finding: Finding) -> tuple[int, float]:
 
 
 def _named(claim: Claim, finding: Finding, findings: Sequence[Finding]) -> str:
-    """The label of a number; of several with its value, and with its dataset if these differ."""
+    """The label of a number; of several with its value, and with its dataset if these differ.
+
+    An interval that contains a bound is always stated.
+    """
+    unit = unit_of(claim, claim.claim_points()[finding.point_index])
     if len(findings) == 1:
-        return finding.label
+        is_open = finding.reason == ON_A_BOUND
+        return f"{finding.label} ({estimate(finding, unit)})" if is_open else finding.label
     datasets = {str(row["dataset"]) for f in findings for row in f.rows}
     own = list(dict.fromkeys(str(row["dataset"]) for row in finding.rows))
     where = f", {own[0]}" if len(datasets) > 1 == len(own) and own[0] not in finding.label else ""
-    unit = unit_of(claim, claim.claim_points()[finding.point_index])
     return f"{finding.label}{where} ({estimate(finding, unit)})"
 
 
-def _maybe_chance(claim: Claim, findings: Sequence[Finding]) -> str:
-    """How many numbers decide alone, of how many."""
+def _maybe_chance(claim: Claim, decisive: Finding, findings: Sequence[Finding]) -> str:
+    """How many numbers decide alone, of how many, and the interval that would have to decide."""
     by_one = decided_by_one(claim)
     count = sum(f.verdict == by_one for f in findings)
     one_verb, verb = ("reaches", "reach") if by_one == HOLDS else ("contradicts", "contradict")
-    if count == 1:
-        return f"only one of {len(findings)} numbers {one_verb} it, which may be chance"
-    return f"only {count} of {len(findings)} numbers {verb} it, which may be chance"
+    few = f"only one of {len(findings)} numbers {one_verb}"
+    if count > 1:
+        few = f"only {count} of {len(findings)} numbers {verb}"
+    unit = unit_of(claim, claim.claim_points()[decisive.point_index])
+    wide = replace(decisive, estimate=simultaneous(decisive.estimate, len(findings)))
+    bounds = bounds_in(wide.estimate, wide.expected, claim.shape_bounds, unit, wide.is_time)
+    return (
+        f"{few} it, which may be chance; for {len(findings)} numbers together it is"
+        f" {estimate(wide, unit)}, and {bounds}"
+    )
 
 
 def decided_by_one(claim: Claim) -> str:
@@ -138,15 +152,17 @@ def _pools(findings: Iterable[Finding]) -> list[list[Finding]]:
 def _of_pool(claim: Claim, findings: Sequence[Finding]) -> tuple[str, str]:
     """The mean of the numbers; its bounds are the means of the bounds (errors fully correlated)."""
     if unclear := next((f for f in findings if f.verdict == UNCLEAR), None):
-        return UNCLEAR, f"{_named(claim, unclear, findings)}: {unclear.reason}"
+        return UNCLEAR, f"{_named(claim, unclear, findings)}: {reason_of(claim, unclear)}"
     n = len(findings)
     value, low, high = (
         sum(getattr(f.estimate, end) for f in findings) / n for end in ("value", "low", "high")
     )
-    expected = claim.expected(claim.kind)
-    verdict, reason = judge_interval(
-        Estimate(value, low, high, n), expected, claim.shape_bounds,
-        is_time=claim.measure in TIME_MEASURES,
-    )  # fmt: skip
-    mean = number(value, unit_of(claim, claim.claim_points()[0]))
-    return verdict, ": ".join(filter(None, [f"mean of {plural(n, 'number')}, {mean}", reason]))
+    mean = Estimate(value, low, high, n)
+    expected, is_time = claim.expected(claim.kind), claim.measure in TIME_MEASURES
+    unit = unit_of(claim, claim.claim_points()[0])
+    verdict, reason = judge_interval(mean, expected, claim.shape_bounds, is_time=is_time)
+    shown = number(value, unit)
+    if reason == ON_A_BOUND:
+        shown = estimate(replace(findings[0], estimate=mean), unit)
+        reason = bounds_in(mean, expected, claim.shape_bounds, unit, is_time)
+    return verdict, ": ".join(filter(None, [f"mean of {plural(n, 'number')}, {shown}", reason]))

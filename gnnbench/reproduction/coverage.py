@@ -15,8 +15,9 @@ from gnnbench.reproduction.group_labels import group_label
 from gnnbench.reproduction.groups import CellGroup, distinct, equal, groups
 from gnnbench.reproduction.measures import PHASE_MEASURES
 from gnnbench.reproduction.multi_machine import COMMAND, MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.old_words import in_current_terms
 from gnnbench.reproduction.phase_measures import phases_overlap
-from gnnbench.reproduction.planned import PLANNED, is_interrupted, were_paired
+from gnnbench.reproduction.planned import INTERRUPTED, PLANNED, is_interrupted, were_paired
 from gnnbench.reproduction.time_ratios import TIME_MEASURES
 
 # Kinds of claims about every cell of a grid, so that a missing cell matters.
@@ -43,7 +44,7 @@ def coverage(
             for group, reason in _unmeasured(claim, point, evidence):
                 if not any(equal(group, g, free) for g in [*known, *(g for g, _ in missing)]):
                     label = group_label(point, group, evidence)
-                    missing.append((group, f"{label}: {reason}"))
+                    missing.append((group, f"{label}: {in_current_terms(reason)}"))
     reasons = [reason for _, reason in missing]
     if claim.kind in GRID_KINDS:
         evidences = [f.evidence for f in findings if f.evidence is not None]
@@ -71,10 +72,16 @@ def _unmeasured(
                 and is_interrupted(evidence.run)
                 and point_estimate(point, evidence, group) is None
             ):
-                yield group, "its run was interrupted before measuring it"
+                yield group, _interrupted(evidence)
         if failed:
             status, reason = failed[0]["status"], failed[0]["reason"]
-            yield group, reason if status == PLANNED else f"ended as {status}: {reason}"
+            ended = f"ended as {status}: {reason}"
+            yield group, _interrupted(evidence) if status == PLANNED else ended
+
+
+def _interrupted(evidence: RunEvidence) -> str:
+    """Why a planned cell has no number, and the command that measures it."""
+    return f"{INTERRUPTED}; run '{evidence.run.record.repeat_command}'"
 
 
 def _why_nothing(claim: Claim, point: ClaimPoint, runs: Sequence[RunEvidence]) -> str:

@@ -19,6 +19,7 @@ from gnnbench.reproduction.interval import judge_interval
 from gnnbench.reproduction.interval_arithmetic import combined, mean_over_cells
 from gnnbench.reproduction.measures import MEASURES
 from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.old_words import in_current_terms
 from gnnbench.reproduction.time_ratios import TIME_MEASURES, time_ratio
 from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import Estimate
@@ -213,13 +214,12 @@ def _finding(
     number: PointEstimate,
     evidence: RunEvidence | None,
 ) -> Finding:
+    doubt = in_current_terms(number.doubt)
     expected = UNBOUNDED if claim.kind == "mean" else point.expected(claim.kind)
     several = MULTI_MACHINE_MEASURES.get(point.measure)
     is_time = point.measure in TIME_MEASURES or (several is not None and several.is_time)
-    verdict, reason = judge_interval(
-        number.estimate, expected, claim.shape_bounds, number.doubt, is_time
-    )
+    verdict, reason = judge_interval(number.estimate, expected, claim.shape_bounds, doubt, is_time)
     return Finding(
         label, number.estimate, expected, verdict, reason, evidence, number.rows, number.group,
-        is_time=is_time, doubt=number.doubt,
+        is_time=is_time, doubt=doubt,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from gnnbench.statistics.stopping_rule import Rule
 
 OUTSIDE = "the number is outside the claimed range"
 OTHER_SIZE = "the order agrees, the size does not"
+SINGLE = "a single epoch or process has no interval; two or more are needed"
 ON_A_BOUND = "the interval contains a bound of the claimed range"
 
 
@@ -28,7 +29,7 @@ def judge_interval(
     if doubt:
         return UNCLEAR, doubt
     if math.isnan(estimate.low) or math.isnan(estimate.high):
-        return UNCLEAR, "a single epoch or process has no interval"
+        return UNCLEAR, SINGLE
     if _is_within(estimate, expected, is_time):
         return HOLDS, ""
     if _is_outside(estimate, expected, is_time):

@@ -17,9 +17,11 @@ from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
 from gnnbench.reproduction.number_text import measured
 from gnnbench.reproduction.twins import limited_to_twins, twin_doubt
 from gnnbench.reproduction.verdict import (
+    CONTRADICTED,
     IMPROVED,
     NOT_CHECKABLE,
     NOT_MEASURED,
+    NOT_REPRODUCED,
     REFUTED,
     SUPPORTED,
     UNCLEAR,
@@ -30,8 +32,8 @@ def judge(claims: Iterable[Claim], runs: Sequence[RunEvidence]) -> list[ClaimVer
     """Judge claims by runs, ordered from the oldest.
 
     Ratios of times of a cell that was measured twice on a machine are pooled; of its other numbers
-    the later ones count. The published variant of a claim decides, unless it is refuted and the
-    claim has an improved one.
+    the later ones count. The published variant of a claim decides, unless the results contradict
+    it and the claim has an improved one.
     """
     return [_judge(claim, runs) for claim in claims]
 
@@ -39,24 +41,37 @@ def judge(claims: Iterable[Claim], runs: Sequence[RunEvidence]) -> list[ClaimVer
 def _judge(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
     published = _judge_variant(claim, runs)
     variant = claim.improved_variant()
-    if published.verdict != REFUTED or variant is None:
+    if published.verdict not in CONTRADICTED or variant is None:
         return published
     return _judge_both(published, _judge_variant(variant, runs))
 
 
 def _judge_both(published: ClaimVerdict, improved: ClaimVerdict) -> ClaimVerdict:
-    """The verdict on a claim whose published variant is refuted, by its improved variant."""
+    """The verdict on a claim whose published variant is contradicted, by its improved variant."""
+    verdict = _verdict_of_both(published.verdict, improved.verdict)
     number = measured(published)
-    if improved.verdict in (*SUPPORTED, REFUTED):
-        verdict = REFUTED if improved.verdict == REFUTED else IMPROVED
+    state = "unclear" if improved.findings else "not measured"
+    if improved.verdict in (*SUPPORTED, *CONTRADICTED):
         both = f"published variant {number}, improved variant {measured(improved)}"
-        reason = _join(both, published.reason)
+        # Where only the improved variant has a doubt, its reason says why nothing is refuted.
+        by_improved = verdict == NOT_REPRODUCED != published.verdict
+        reason = _join(both, (improved if by_improved else published).reason)
+    elif verdict == NOT_REPRODUCED:
+        reason = _sentences(published.reason, f"the improved variant is {state}")
+        reason = ": ".join(filter(None, (reason, improved.reason)))
     else:
-        verdict = UNCLEAR
-        state = "unclear" if improved.findings else "not measured"
         reason = f"the published variant fails ({number}); the improved one is {state}"
         reason = ": ".join(filter(None, (reason, improved.reason)))
     return replace(published, verdict=verdict, reason=reason, improved=improved.findings)
+
+
+def _verdict_of_both(published: str, improved: str) -> str:
+    """The verdict of a contradicted published variant and an improved one."""
+    if improved in SUPPORTED:
+        return IMPROVED
+    if published == REFUTED:  # only both variants together refute the claim
+        return improved if improved in CONTRADICTED else UNCLEAR
+    return NOT_REPRODUCED
 
 
 def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
@@ -75,7 +90,8 @@ def _judge_variant(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
     verdict, reason = limited_to_twins(claim, findings, verdict, reason)
     if verdict == REFUTED:
         if doubt := _doubt_of_refutation(claim, findings):
-            verdict = UNCLEAR
+            verdict = UNCLEAR if covered.missing else NOT_REPRODUCED
+            reason = _join(_missing_points(covered), reason)
             reason = _sentences(reason, f"{doubt}, so it does not refute the claim")
         if claim.cause:
             outside = next((f for f in findings if f.verdict == REFUTED), findings[0])
@@ -122,13 +138,19 @@ def _apply_coverage(claim: Claim, covered: Coverage, verdict: str, reason: str) 
     """
     decided = decided_by_one(claim)
     if covered.missing and (verdict != decided or claim.kind == "mean"):
-        count = covered.points - len(covered.missing)
-        missing = f"{count} of {covered.points} points measured: {covered.missing[0]}"
-        return UNCLEAR, _join(missing, reason)
+        return UNCLEAR, _join(_missing_points(covered), reason)
     cells = covered.points // len(claim.claim_points())
     if claim.cells > cells and verdict in SUPPORTED:
         return verdict, _join(reason, f"at {cells} of the paper's {claim.cells} cells")
     return verdict, reason
+
+
+def _missing_points(covered: Coverage) -> str:
+    """How many points were measured, and the first that was not; "" for none."""
+    if not covered.missing:
+        return ""
+    count = covered.points - len(covered.missing)
+    return f"{count} of {covered.points} points measured: {covered.missing[0]}"
 
 
 def _join(*reasons: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from gnnbench.analysis.report import command, machine, revision
+from gnnbench.analysis.report import machine, revision
 from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint, papers
 from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.evidence import RunEvidence, graph_of
@@ -224,7 +224,7 @@ def _run_view(
     relative = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     return RunView(
         sources.run_number(evidence),
-        command(record),
+        record.repeat_command,
         sources.machine_number(evidence),
         revision(record),
         f"{day[:4]}-{day[4:6]}-{day[6:]}" if len(day) == 8 else "",

@@ -23,6 +23,7 @@ from gnnbench.harness.plan import Plan, ReferenceOverrides, make_plan
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
 
+INTERRUPTED = "its run was interrupted before measuring it"
 PLANNED = "planned"  # status of a cell that was not reached
 # Columns of ``cells.csv`` that are axes of a cell, without system and recipe.
 AXES = (
@@ -48,7 +49,7 @@ def unmeasured_rows(run: Run) -> list[CellRow]:
     except ValidationError:
         raise UsageError(
             f"'{run.path.name}' was interrupted and its definition is of another version, so its"
-            " remaining cells are unknown; measure it again"
+            " remaining cells are unknown; run '{run.record.repeat_command}'"
         ) from None
     plan = whole_plan(experiment)
     rows = {cell.id: _row_of(cell, run, experiment) for cell in plan.cells}
@@ -144,5 +145,5 @@ def _planned_row(cell: Cell, plan: Plan, run: Run, name: str) -> CellRow:
         recipe=json.dumps(cell.recipe, sort_keys=True),
         reference=plan.reference_label(cell),
         status=PLANNED,
-        reason="its run was interrupted before measuring it",
+        reason=INTERRUPTED,
     )

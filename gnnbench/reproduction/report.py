@@ -19,12 +19,12 @@ from gnnbench.reproduction.evidence import open_runs
 from gnnbench.reproduction.judge import judge
 from gnnbench.reproduction.number_text import measured, printed
 from gnnbench.reproduction.text import count
-from gnnbench.reproduction.verdict import IMPROVED, REFUTED, SUPPORTED, VERDICTS
+from gnnbench.reproduction.verdict import CONTRADICTED, IMPROVED, SUPPORTED, VERDICTS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "verdicts.md"
 PAGES = Path("docs") / "verdicts"
-DECIDED = (*SUPPORTED, IMPROVED, REFUTED)
+DECIDED = (*SUPPORTED, IMPROVED, *CONTRADICTED)
 HEAD = """\
 # Verdicts
 

@@ -32,6 +32,7 @@ TIME_MEASURES: Mapping[str, str] = MappingProxyType(
     }
 )
 FETCH_TIME = "fetch_time"  # memory IO without the time to reorder batches
+FEW_PAIRS = f"fewer than {MIN_PAIRS} pairs of fresh processes"
 DIFFERENT_WORK = "the work of the two differs"
 
 
@@ -114,8 +115,7 @@ def _row_doubt(row: RatioRow | CellRow) -> str:
 
 
 def _few_pairs(pairs: int | None) -> str:
-    few = (pairs or 0) < MIN_PAIRS
-    return f"fewer than {MIN_PAIRS} pairs of fresh processes" if few else ""
+    return FEW_PAIRS if (pairs or 0) < MIN_PAIRS else ""
 
 
 def _from_epochs(

@@ -148,6 +148,14 @@ class RunRecord(OpenModel):
         """The resolved definition as ``run.json`` has it."""
         return self.experiment.model_dump(exclude_unset=True)
 
+    @property
+    def repeat_command(self) -> str:
+        """The command that repeats the run."""
+        if self.command:
+            return self.command
+        profile = f" --profile {self.profile}" if self.profile else ""
+        return f"gnnbench run {self.experiment.name}{profile}"
+
 
 def parse(content: Any, path: Path) -> RunRecord:
     """Validate a record. Raises ``UsageError``, which names the key, for a wrong type."""

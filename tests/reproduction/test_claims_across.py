@@ -6,7 +6,14 @@ from machine_rows import run, write
 from gnnbench.reproduction.claim import Claim
 from gnnbench.reproduction.evidence import open_runs
 from gnnbench.reproduction.judge import judge
-from gnnbench.reproduction.verdict import HOLDS, NOT_MEASURED, REFUTED, SHAPE, UNCLEAR
+from gnnbench.reproduction.verdict import (
+    HOLDS,
+    NOT_MEASURED,
+    NOT_REPRODUCED,
+    REFUTED,
+    SHAPE,
+    UNCLEAR,
+)
 
 COMMON = {"id": "fastsample/x.a1", "source": "here", "says": "so"}
 ROUNDS = {"measure": "machines_rounds", "of": "vanilla", "rows": {"hops": 3}}
@@ -42,7 +49,7 @@ def test_ratio_of_machine_epochs_is_judged_as_a_time(tmp_path, faster, expected)
 
 def test_emulated_machines_do_not_refute_times(tmp_path):
     judged = verdict(tmp_path, run(faster=0.8), **EPOCH, kind="order", least=1.0)
-    assert judged.verdict == UNCLEAR
+    assert judged.verdict == NOT_REPRODUCED
     assert judged.reason.endswith(
         "range. Emulated machines share their cores, so it does not refute the claim"
     )
@@ -51,7 +58,10 @@ def test_emulated_machines_do_not_refute_times(tmp_path):
 def test_times_with_other_load_or_few_trials_are_unclear(tmp_path):
     noisy = verdict(tmp_path / "a", run(others_cores=1.0), **EPOCH, kind="order", least=1.0)
     assert noisy.verdict == UNCLEAR
-    assert noisy.reason.endswith("other programs used the machine in 100% of the trials")
+    assert noisy.reason.endswith(
+        "other programs used the machine in 100% of the trials; repeat 'python -m"
+        " gnnbench.contrib.emulated_network compare'"
+    )
     few = verdict(tmp_path / "b", run(lives=2), **EPOCH, kind="order", least=1.0)
     assert few.verdict == UNCLEAR and "fewer than 3 pairs" in few.reason
     counts = verdict(tmp_path / "c", run(lives=1, others_cores=1.0), **ROUNDS, number=6)

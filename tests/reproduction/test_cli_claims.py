@@ -91,6 +91,20 @@ def test_refuted_claim_exits_with_5(said, results, tmp_path):
     assert code == 5 and "refuted" in out
 
 
+def test_claim_that_is_not_reproduced_exits_with_0(said, tmp_path):
+    """A degree cache of 7 % hits 38 % on Papers100M; on this twin it hits half."""
+    wrong = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
+    cells = [
+        cached(name, "degree", ratio, experiment="cache-ratio", fanouts=fanouts)
+        for name, ratio, fanouts in (("a", 0.07, "15/10/5"), ("b", 0.11, "10/25"))
+    ]
+    cells.append(cached("c", "degree", 0.06, fanouts="5/5/5"))
+    served = [e for ident in "abc" for e in epochs(ident, *wrong)]
+    write_run(tmp_path / "results" / "x" / "run", cells, served)
+    code, out, _ = said("verdicts", "--paper", "gnnlab/table5.a2-papers100m")
+    assert code == 0 and "1 not reproduced" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

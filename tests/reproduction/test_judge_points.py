@@ -102,8 +102,8 @@ def test_untimed_phase_has_no_share(tmp_path):
 
 def test_list_of_verdicts():
     assert list(VERDICTS) == [
-        "holds", "holds on a twin", "holds in shape", "holds only improved", "unclear", "refuted",
-        "not checkable here", "ill-posed", "not measured",
+        "holds", "holds on a twin", "holds in shape", "holds only improved", "unclear",
+        "not reproduced", "refuted", "not checkable here", "ill-posed", "not measured",
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gnnbench.analysis.reliability import NO_VERDICT
+from gnnbench.core.units import plural
 from gnnbench.harness.doubt import own_doubts
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.reduce.comparison import level, unsteady
@@ -64,5 +65,5 @@ def unstable(
     return Failure(
         "unstable",
         f"the interval of its {metric.words} is still +-{time.relative_half_width:.0%} after"
-        f" {len(trials)} lives; quieten the machine{longer}",
+        f" {plural(len(trials), 'process')}; make the machine idle{longer}",
     )
