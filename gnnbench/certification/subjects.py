@@ -1,4 +1,4 @@
-"""Subjects by name: DGL, PyG, GraphBolt, WholeGraph, samplers of gnnbench, and plug-ins."""
+"""Subjects by name: frameworks, samplers of gnnbench, and plug-ins."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gnnbench.systems.runtime.find import find
 from gnnbench.systems.runtime.recipe import Recipe
 from gnnbench.version import __version__
 
-CUGRAPH_PYG = "cugraph-pyg"
 # Packages whose versions a certificate of a peer is about, the peer's own first.
 PACKAGES = {
+    "cugraph-pyg": ("cugraph-pyg-cu13", "cugraph-pyg-cu12", "cugraph-pyg", "torch-geometric"),
     "dgl": ("dgl",),
     "graphbolt": ("dgl",),
     "wholegraph": ("pylibwholegraph-cu13", "pylibwholegraph-cu12", "pylibwholegraph"),
@@ -33,7 +33,7 @@ VARIANTS: dict[str, tuple[dict[str, object], ...]] = {
 
 def known_names() -> list[str]:
     """Names that can be certified: all samplers and all systems with a sampler of their own."""
-    return sorted({*registry.entries(registry.SAMPLER), *registry.plugins(), CUGRAPH_PYG})
+    return sorted({*registry.entries(registry.SAMPLER), *registry.plugins()})
 
 
 def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject:
@@ -43,10 +43,6 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
     ``UsageError`` for an unknown name or option, ``MissingError`` where it is not installed, and
     ``UnsupportedError`` for a device that it does not have.
     """
-    if name == CUGRAPH_PYG:
-        from gnnbench.certification.cugraph_subject import CuGraphSubject
-
-        return CuGraphSubject(device, options)
     spec = _spec(name)
     for key, value in options.items():
         spec = spec.changed(key, value)
@@ -70,6 +66,10 @@ def subject_of(name: str, device: str, options: Mapping[str, object]) -> Subject
         from gnnbench.certification.wholegraph_subject import WholeGraphSubject
 
         return WholeGraphSubject(name, spec, device, options, packages)
+    if spec.name == "cugraph-pyg":
+        from gnnbench.certification.cugraph_subject import CuGraphSubject
+
+        return CuGraphSubject(name, spec, device, options, packages)
     return StageSubject(name, spec, device, options, packages)
 
 

@@ -38,6 +38,7 @@ OURS: Mapping[str, Mapping[str, str]] = _read_only(
         SYSTEM: {
             "baseline": "gnnbench.systems.baseline:BASELINE",
             "best": "gnnbench.systems.best:BEST",
+            "cugraph-pyg": "gnnbench.systems.cugraph_pyg:CUGRAPH_PYG",
             "dgl": "gnnbench.systems.dgl:DGL",
             "fastgl": "gnnbench.systems.fastgl:FASTGL",
             "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
@@ -63,6 +64,7 @@ OURS: Mapping[str, Mapping[str, str]] = _read_only(
             "pgsampler-as-published": "gnnbench.sampling.pgsampler_published:PgSamplerAsPublished",
             "dgl-fusion-as-published": "gnnbench.sampling.pgsampler_published:DglFusionAsPublished",
             "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
+            "cugraph-pyg": "gnnbench.sampling.cugraph_pyg:CuGraphSampler",
             "dgl": "gnnbench.sampling.dgl:DglSampler",
             "graphbolt": "gnnbench.sampling.graphbolt:BoltSampler",
             "pyg": "gnnbench.sampling.pyg:PygSampler",
@@ -113,7 +115,17 @@ OURS: Mapping[str, Mapping[str, str]] = _read_only(
 # Systems whose published design keeps features, samples or aggregates on a GPU. On a CPU they run
 # with stages that replace those of the GPU.
 GPU_DESIGNS = frozenset(
-    ("fastgl", "gnnadvisor", "gnnlab", "pagraph", "pgsampler", "tsota", "wholegraph", "zero-copy")
+    (
+        "cugraph-pyg",
+        "fastgl",
+        "gnnadvisor",
+        "gnnlab",
+        "pagraph",
+        "pgsampler",
+        "tsota",
+        "wholegraph",
+        "zero-copy",
+    )
 )
 RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
 

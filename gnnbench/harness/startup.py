@@ -15,7 +15,10 @@ from pathlib import Path
 from types import ModuleType
 
 # Packages that a system brings with it. Torch is everybody's and counts as the worker's own.
-FRAMEWORKS = ("dgl", "torch_geometric", "pyg_lib", "torch_sparse", "pylibwholegraph")
+FRAMEWORKS = (
+    "dgl", "torch_geometric", "pyg_lib", "torch_sparse", "pylibwholegraph", "cugraph_pyg",
+    "pylibcugraph", "cupy", "rmm",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ READY_S = 300.0  # a cold import of a framework takes a minute
 START = "GNNBENCH_START"  # "fresh" in this variable: every worker is a new process
 # What a template calls or imports for stages of these names.
 FRAMEWORKS = {
+    "cugraph-pyg": "torch_geometric.loader",
     "dgl": "gnnbench.kernels.dgl_import:import_dgl",
     "pyg": "torch_geometric.loader",
     "pyg-native": "torch_geometric.loader",

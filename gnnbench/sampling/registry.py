@@ -9,7 +9,7 @@ from gnnbench.core.errors import UsageError
 from gnnbench.sampling.base import Sampler
 
 # Samplers of other frameworks are stages of recipes, not samplers of the library.
-RECIPES_ONLY = frozenset({"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"})
+RECIPES_ONLY = frozenset({"cugraph-pyg", "dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"})
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def test_import_error_of_a_plug_in_is_passed_on(extra):
 def test_foreign_samplers_are_no_native_samplers():
     samplers = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
     foreign = {n for n, cls in samplers.items() if not issubclass(cls, Sampler)}
-    assert foreign == {"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
+    assert foreign == {"cugraph-pyg", "dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
 
 
 def test_source_digest_covers_a_module_or_a_package(extra, tmp_path, monkeypatch):

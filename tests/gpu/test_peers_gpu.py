@@ -232,7 +232,7 @@ def test_dgl_samples_all_neighbours(make, topology):
     assert report.ok, report.reason
 
 
-@pytest.mark.parametrize("system", ["pyg", "wholegraph"])
+@pytest.mark.parametrize("system", ["pyg", "wholegraph", "cugraph-pyg"])
 def test_other_samplers_sample_all_neighbours(make, system):
     report = make(system, until="sample", fanouts=(-1, -1)).check()
     assert report.ok, report.reason
@@ -245,3 +245,15 @@ def test_wholegraph_rows_pass_the_gate(make, table):
     assert report.ok, report.reason
     audit = compose.run(system, 0)
     assert audit.ok, audit.reason
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"sampler.batches_per_call": 2}, {"schedule": "prefetch"}]
+)
+def test_cugraph_pyg_trains(make, settings):
+    system = make("cugraph-pyg", settings)
+    report = system.check()
+    assert report.ok, report.reason
+    for epoch in range(2):
+        audit = compose.run(system, epoch)
+        assert audit.ok, audit.reason

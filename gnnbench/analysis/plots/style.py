@@ -47,7 +47,7 @@ RowT = TypeVar("RowT", bound=CellFields)
 RecordT = TypeVar("RecordT", bound=Record)
 _DatasetRow = TypeVar("_DatasetRow", CellRow, SampleRow)
 MARKERS = "osD^vPX*"
-FRAMEWORKS = ("dgl", "pyg", "graphbolt", "wholegraph")
+FRAMEWORKS = ("dgl", "pyg", "graphbolt", "wholegraph", "cugraph-pyg")
 OUR_OWN = ("baseline", "best", "pyg-native-sampler")  # the others are from papers
 DASHED = (0, (4, 3))  # of the reference's line
 NEAREST_LABEL = 0.06  # distance of two tick labels / length of the axis

@@ -196,7 +196,7 @@ def test_plain_form_restores_the_recipe(name, device, until):
 def test_devices_are_those_of_all_stages():
     both = ("cpu", "cuda")
     assert {name: recipe.devices for name, recipe in ALL.items()} == {
-        **dict.fromkeys(ALL, both), "wholegraph": ("cuda",),
+        **dict.fromkeys(ALL, both), "wholegraph": ("cuda",), "cugraph-pyg": ("cuda",),
     }  # fmt: skip
     assert BASELINE.changed({"features": "uva"}).devices == ("cuda",)
     assert BASELINE.changed({"sampler": "dgl-fusion"}).devices == ("cuda",)
