@@ -7,6 +7,8 @@ Tests of these, and of process start, start processes cold.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -23,7 +25,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gnnbench.core import bootstrap, process_activity
 
@@ -192,6 +194,21 @@ def run(words: Sequence[str]) -> None:
         exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
 
 
+def end(code: object) -> NoReturn:
+    """Exit with the code of a ``SystemExit``, without Python's teardown of all modules.
+
+    It takes 0.5 s of CPU time: freeing objects copies the pages that hold them.
+    """
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe or stream
+            stream.flush()
+    os._exit(0 if code is None else code & 0xFF if isinstance(code, int) else 1)
+
+
 def main() -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
@@ -200,7 +217,14 @@ def main() -> None:
     import_packages()
     request, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
     become(request, descriptors, path)
-    run(request["words"][1:])
+    try:
+        run(request["words"][1:])
+    except SystemExit as exit:
+        end(exit.code)
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        end(1)
+    end(None)
 
 
 if __name__ == "__main__":
