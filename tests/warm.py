@@ -46,6 +46,10 @@ IMPORTED = (
     "gnnbench.sampling.hop_by_hop", "gnnbench.systems.baseline", "gnnbench.systems.runtime.find",
     "gnnbench.systems.runtime.runner", "gnnbench.systems.runtime.worker_rank", "torch._dynamo",
 )  # fmt: skip
+# Of the process that forks: search path and imported modules. Of nested forks: modules before.
+PATH: list[str] = []
+MODULES: set[str] = set()
+PARENTS: list[dict[str, Any]] = []
 SEARCHED = os.environ.get("PYTHONPATH", "")  # of the suite itself; tests have their own
 
 
@@ -66,7 +70,7 @@ class Warm(Cold):
     source: Cold | None = None  # that process
 
     def _execute_child(self, args: Any, *more: Any) -> None:
-        if isinstance(args, (str, bytes)) or not ours(args):
+        if isinstance(args, (str, bytes)) or not self._ours(args):
             super()._execute_child(args, *more)
             return
         arguments = inspect.signature(super()._execute_child).bind(args, *more).arguments
@@ -87,6 +91,10 @@ class Warm(Cold):
         self._child_created = True
         names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(arguments[name] for name in names))
+
+    @staticmethod
+    def _ours(words: Sequence[Any]) -> bool:
+        return ours(words)
 
     @classmethod
     def _forked(cls, request: dict[str, Any], descriptors: list[int]) -> int:
@@ -118,6 +126,44 @@ class Warm(Cold):
                 env={**variables, **loaded}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
         return line, source
+
+
+class Nested(Warm):
+    """``Popen`` of a forked process: forks itself for a rank or a producer of its own.
+
+    It does so from the main thread only, and where no native thread exists: those of OpenMP do not
+    survive a fork, and a parallel region would wait for them.
+    """
+
+    @staticmethod
+    def _ours(words: Sequence[Any]) -> bool:
+        native = len(os.listdir("/proc/self/task")) - threading.active_count()
+        is_main = threading.current_thread() is threading.main_thread()
+        return ours(words) and words[1] == "-c" and is_main and native == 0
+
+    @classmethod
+    def _forked(cls, request: dict[str, Any], descriptors: list[int]) -> int:
+        if pid := os.fork():
+            return pid
+        try:
+            gc.freeze()  # objects of the parent must not close descriptors of this process
+            start_over()
+            become(request, descriptors, PATH)
+            execute(request["words"][1:])
+        finally:
+            os._exit(1)
+
+
+def start_over() -> None:
+    """Forget modules that this process has imported since its own fork, and cached values."""
+    PARENTS.append(dict(sys.modules))
+    for name in set(sys.modules) - MODULES:
+        del sys.modules[name]
+    for module in [m for n, m in sys.modules.items() if n.partition(".")[0] == "gnnbench"]:
+        for value in list(vars(module).values()):
+            if clear := getattr(value, "cache_clear", None):
+                clear()
+    atexit._clear()
 
 
 def serve(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
@@ -213,12 +259,19 @@ def main() -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C of a terminal is for the started processes
-    path = list(sys.path)
+    PATH[:] = sys.path
     import_packages()
+    MODULES.update(sys.modules)
     request, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
-    become(request, descriptors, path)
+    become(request, descriptors, PATH)
+    subprocess.Popen = Nested  # type: ignore[misc]
+    execute(request["words"][1:])
+
+
+def execute(words: Sequence[str]) -> NoReturn:
+    """Run a command line and exit."""
     try:
-        run(request["words"][1:])
+        run(words)
     except SystemExit as exit:
         end(exit.code)
     except Exception:
