@@ -33,6 +33,8 @@ Cold = subprocess.Popen
 MOST = 1 << 18  # bytes of a request
 HIGH = 512  # above the descriptors of a started process
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
+PAUSE_HARD = 2  # of OpenMP's omp_pause_resource_t
+STORE_THREAD = "pt_tcpstore_uv"
 ADOPTED_S = 30.0
 SILENCE = "GNNBENCH_TEST_SILENCE"  # replaces process_activity.SILENCE_S, which no plug-in may do
 # Imported before the fork: most modules of a worker or a rank on the CPU. DDP imports dynamo.
@@ -131,15 +133,13 @@ class Warm(Cold):
 class Nested(Warm):
     """``Popen`` of a forked process: forks itself for a rank or a producer of its own.
 
-    It does so from the main thread only, and where no native thread exists: those of OpenMP do not
-    survive a fork, and a parallel region would wait for them.
+    It does so from the main thread only, and where no native thread is left that kernels wait for.
     """
 
     @staticmethod
     def _ours(words: Sequence[Any]) -> bool:
-        native = len(os.listdir("/proc/self/task")) - threading.active_count()
         is_main = threading.current_thread() is threading.main_thread()
-        return ours(words) and words[1] == "-c" and is_main and native == 0
+        return ours(words) and words[1] == "-c" and is_main and not native_threads()
 
     @classmethod
     def _forked(cls, request: dict[str, Any], descriptors: list[int]) -> int:
@@ -154,15 +154,33 @@ class Nested(Warm):
             os._exit(1)
 
 
+def native_threads() -> int:
+    """End OpenMP's threads, which do not survive a fork; returns how many others kernels may use.
+
+    Left out are Python's threads, that of a TCP store, which only the parent needs, and torch's
+    pool, which torch makes anew after a fork.
+    """
+    import torch
+
+    maps = Path("/proc/self/maps").read_text().split()
+    for library in {word for word in maps if "libgomp" in word}:
+        ctypes.CDLL(library).omp_pause_resource_all(PAUSE_HARD)
+    names = [p.read_text().strip() for p in Path("/proc/self/task").glob("*/comm")]
+    others = names.count(STORE_THREAD) + threading.active_count() + torch.get_num_threads() - 1
+    return max(len(names) - others, 0)
+
+
 def start_over() -> None:
-    """Forget modules that this process has imported since its own fork, and cached values."""
+    """Forget plug-ins and their modules: what was imported since the first fork from a folder of
+    ``PYTHONPATH``. Packages stay, because importing them again would register operators twice.
+    """
     PARENTS.append(dict(sys.modules))
+    folders = tuple(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     for name in set(sys.modules) - MODULES:
-        del sys.modules[name]
-    for module in [m for n, m in sys.modules.items() if n.partition(".")[0] == "gnnbench"]:
-        for value in list(vars(module).values()):
-            if clear := getattr(value, "cache_clear", None):
-                clear()
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(folders) and not name.startswith("gnnbench."):
+            del sys.modules[name]
+    forget_plugins()
     atexit._clear()
 
 
@@ -212,16 +230,21 @@ def become(request: dict[str, Any], descriptors: list[int], path: Sequence[str])
         process_activity.SILENCE_S = float(os.environ[SILENCE])
 
 
-def import_packages() -> None:
-    """Import torch and ``IMPORTED``; clear cached plug-ins, which depend on the environment."""
-    import torch  # noqa: F401
-
+def forget_plugins() -> None:
+    """Clear cached plug-ins, which depend on the environment."""
     from gnnbench.core import registry
+
+    registry.entries.cache_clear()
+    registry._installed.cache_clear()
+
+
+def import_packages() -> None:
+    """Import torch and ``IMPORTED``."""
+    import torch  # noqa: F401
 
     for name in IMPORTED:
         importlib.import_module(name)
-    registry.entries.cache_clear()
-    registry._installed.cache_clear()
+    forget_plugins()
     gc.collect()
     gc.freeze()  # no collection of a forked process visits what is imported here
 
