@@ -14,6 +14,8 @@ compare = [["baseline sampler=hop-by-hop precision=float32",
 dataset = ["products~twin@0.005"]
 system = ["baseline"]
 batch_size = [256]
+fanouts = [[4, 3]]
+hidden = [16]
 model = ["graphsage"]
 precision = ["float32", "bfloat16"]
 "baseline.sampler" = ["hop-by-hop", "fused-map"]
