@@ -75,6 +75,7 @@ OURS: Mapping[str, Mapping[str, str]] = _read_only(
             "host": "gnnbench.features.spec:Host",
             "uva": "gnnbench.features.spec:Uva",
             "row-copies": "gnnbench.features.spec:RowCopies",
+            "row-copies-together": "gnnbench.features.spec:RowCopiesTogether",
             "gpu": "gnnbench.features.spec:Gpu",
             "cache": "gnnbench.features.spec:Cache",
             "sharded": "gnnbench.features.sharded_spec:Sharded",

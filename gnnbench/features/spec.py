@@ -152,6 +152,8 @@ class RowCopies(NativeStoreSpec):
     summary: ClassVar[str] = "copied out of locked host memory by a DMA transfer for each row"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
+    together: ClassVar[bool] = False
+
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, which is locked in place."""
         return ("features",)
@@ -160,7 +162,16 @@ class RowCopies(NativeStoreSpec):
         """Build over the table, locked in shared memory."""
         from gnnbench.features import row_copies
 
-        return row_copies.RowCopies(job)
+        return row_copies.RowCopies(job, self.together)
+
+
+@dataclass(frozen=True)
+class RowCopiesTogether(RowCopies):
+    """The same, where one call of the driver starts all copies of a batch."""
+
+    name: ClassVar[str] = "row-copies-together"
+    summary: ClassVar[str] = "the same, where one call of the driver starts all transfers"
+    together: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -110,16 +110,17 @@ def gather_zero_copy(
     return out
 
 
-def gather_by_copies(table: Tensor, ids: Tensor, out: Tensor) -> Tensor:
+def gather_by_copies(table: Tensor, ids: Tensor, out: Tensor, together: bool = False) -> Tensor:
     """Copy rows of a table in locked host memory, each by a ``cudaMemcpyAsync`` of its own.
 
-    PyTorch-Direct, section 5: a series of DMA requests, back to back. ``table`` as in
+    PyTorch-Direct, section 5: a series of DMA requests, back to back. ``together`` gives the driver
+    all requests in one call (``cudaMemcpyBatchAsync``). ``table`` as in
     :func:`gather_zero_copy`; ``ids`` int32 or int64 ``[m]`` on the CPU. Fills and returns ``out``
     ``[m, ...]`` on a CUDA device, in the table's dtype, bit for bit. Raises ``UsageError`` for a
     wrong argument or an id that is not a row, before the first copy.
     """
     with native_operators() as ops:
-        ops.gather_by_copies(table, ids, out)
+        ops.gather_by_copies(table, ids, out, together)
     return out
 
 

@@ -75,7 +75,9 @@ def measured_findings(
 
     Ratios of times that several runs of a machine measured are pooled, so that repeating a run
     until a claim holds does not help. Of other numbers, and of ratios that cannot be pooled, the
-    latest reliable one counts. Where some rows have the paper's setting, the others are left out.
+    latest reliable one counts. An unreliable number is left out where another machine has a
+    reliable one of the same cells. Where some rows have the paper's setting, the others are left
+    out.
     """
     repeats: list[list[Finding]] = []  # the same number of several runs, oldest first
     for evidence in runs:
@@ -90,7 +92,7 @@ def measured_findings(
             repeats = [known for known in repeats if not any(known is s for s in same)]
             new_numbers.append([*chain.from_iterable(same), new])
         repeats += new_numbers
-    findings = [_of_repeats(claim, known) for known in repeats]
+    findings = _without_replaced([_of_repeats(claim, known) for known in repeats], point)
     as_printed = [f for f in findings if not any(difference_from_paper(point, r) for r in f.rows)]
     return as_printed or findings
 
@@ -105,12 +107,21 @@ def _of_repeats(claim: Claim, known: Sequence[Finding]) -> Finding:
     return _judged_again(claim, latest, pooled([f.estimate for f in pool]))
 
 
+def _without_replaced(findings: Sequence[Finding], point: ClaimPoint) -> list[Finding]:
+    """The findings without unreliable ones, where another has the same number reliably."""
+    reliable = [f for f in findings if not f.doubt]
+    return [f for f in findings if not f.doubt or not any(_same(f, r, point) for r in reliable)]
+
+
 def _repeats(later: Finding, earlier: Finding, point: ClaimPoint) -> bool:
     """Whether both are the same number on the same machine, whatever version measured it."""
     if earlier.evidence is None or later.evidence is None:
         return False
-    if earlier.evidence.machine != later.evidence.machine:
-        return False
+    return earlier.evidence.machine == later.evidence.machine and _same(later, earlier, point)
+
+
+def _same(later: Finding, earlier: Finding, point: ClaimPoint) -> bool:
+    """Whether both are the same number, whatever machine and version measured it."""
     if [r["id"] for r in earlier.rows] == [r["id"] for r in later.rows]:
         return True
     if earlier.group is None or later.group is None:

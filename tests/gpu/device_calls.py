@@ -203,7 +203,7 @@ def gather_from_the_host(device: torch.device) -> Any:
     ops().gather_zero_copy_out(locked, ids, True, given[0])
     ops().gather_elementwise_out(locked, ids, True, given[1])
     ops().gather_page_ordered_out(locked, ids, *pages, given[2])
-    ops().gather_by_copies(locked, ids.cpu(), given[3])
+    ops().gather_by_copies(locked, ids.cpu(), given[3], True)
     none = (table_on(device)[:0], slots, generations.clone().zero_(), 1)
     through = ops().gather_over_cache(
         locked, *none, True, kept, slots.clone(), generations, 1, ids, counts.zero_(), *pages

@@ -14,17 +14,39 @@ from gnnbench.kernels.features import gather_by_copies
 pytestmark = pytest.mark.gpu
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("dim", [1, 3, 129, 5000])
-def test_rows_are_written_to_given_memory(ids_dtype, dim):
+def test_rows_are_written_to_given_memory(ids_dtype, dim, together):
     """And only there: between guards."""
     table = torch.randn(50, dim).pin_memory()
     ids = torch.randint(0, 50, (77,)).to(ids_dtype)
     memory = torch.full((79, dim), 7.0, device="cuda")
     out = memory[1:-1]
-    assert gather_by_copies(table, ids, out) is out
+    assert gather_by_copies(table, ids, out, together) is out
     assert_same(out, table[ids.long()])
     assert torch.equal(memory[::78].cpu(), torch.full((2, dim), 7.0))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_copies_keep_the_order_of_their_stream(together):
+    """Kernels before and after them, on the default stream and on another."""
+    table, ids = torch.randn(64, 4096).pin_memory(), torch.randperm(64)
+    for stream in (torch.cuda.default_stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            out = torch.zeros(64, 4096, device="cuda")
+            for _ in range(20):
+                out.fill_(3.0)
+                gather_by_copies(table, ids, out, together)
+                doubled = out * 2
+            assert_same(doubled, table[ids] * 2)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_empty_requests(together):
+    none = torch.empty(0, dtype=torch.int64)
+    out = torch.empty(0, 4, device="cuda")
+    assert gather_by_copies(torch.ones(5, 4).pin_memory(), none, out, together) is out
 
 
 def test_wrong_arguments_are_refused_before_any_copy():
@@ -54,6 +76,6 @@ def test_store_serves_any_table_and_counts_its_copies():
     assert_same(rows, table[batch.input_nodes.cpu()])
     out = torch.empty_like(rows)
     assert store.load_into(batch, out)
-    assert_same(out, rows)
+    assert_same(out, rows.cpu())
     assert job.counts.rows()[0] == ["features", "feature_bytes", "host_copy", 2 * 4 * 30 * 4]
     store.close()

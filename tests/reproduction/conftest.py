@@ -23,11 +23,10 @@ def one(tmp_path):
 def two(tmp_path):
     """Write a run where ``degree`` is the reference of ``presc#1`` with a ratio of times."""
 
-    def write(ratio, low, high, pairs=5, name="run", **more):
+    def write(ratio, low, high, pairs=5, name="run", machine="here", **more):
         first = cached("ref", "degree", 0.1, reference_id="ref", work_class="")
         result = {"ratio": ratio, "ratio_ci_low": low, "ratio_ci_high": high, "pairs": pairs}
-        return write_run(
-            tmp_path / name, [first, cached("b", "presc#1", 0.1, **{**result, **more})]
-        )
+        cells = [first, cached("b", "presc#1", 0.1, **{**result, **more})]
+        return write_run(tmp_path / name, cells, machine=machine)
 
     return write

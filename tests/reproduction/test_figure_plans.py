@@ -101,7 +101,7 @@ def test_most_frequent_failure_is_the_reason(monkeypatch):
     [
         ("fastgl/eq3-4", "computed by 'gnnbench verdicts', without a run"),
         ("fastsample/abs3", "needs several machines; 'python -m gnnbench.contrib"),
-        ("zero-copy/s5", "no run measures it"),
+        ("zero-copy/s3.1", "no run measures it"),
     ],
 )
 def test_figure_without_a_run_has_a_reason(name, reason):

@@ -1,7 +1,7 @@
 """Claims of several points, missing points and ignored rows."""
 
 import pytest
-from written_runs import cached, cell, claim, epochs, metric, verdict_of, write_run
+from written_runs import cached, cell, claim, epochs, metric, timed, verdict_of, write_run
 
 from gnnbench.core.errors import UsageError
 from gnnbench.reproduction.verdict import VERDICTS
@@ -22,6 +22,19 @@ def test_last_measurement_on_a_machine_counts(one):
     assert verdict_of(claim(), after, before).verdict == "holds"
     other_machine = one(low, name="elsewhere", machine="there")
     assert verdict_of(claim(), after, other_machine).verdict == "refuted"
+
+
+def test_unreliable_number_counts_only_where_no_machine_has_a_reliable_one(two):
+    busy = two(0.5, 0.4, 0.6, name="busy", doubtful="the machine was busy")
+    holds = two(2.5, 2.2, 2.8, name="idle", machine="there")
+    fails = two(0.5, 0.4, 0.6, name="slow", machine="there")
+    assert verdict_of(timed(), busy).verdict == "unclear"
+    for order in ([busy, holds], [holds, busy]):
+        (finding,) = (judged := verdict_of(timed(), *order)).findings
+        assert judged.verdict == "holds" and finding.estimate.value == 2.5
+    assert verdict_of(timed(), busy, fails).verdict == "refuted"
+    again = two(2.5, 2.2, 2.8, name="again", machine="there", doubtful="the GPU was throttled")
+    assert len(verdict_of(timed(), busy, again).findings) == 2
 
 
 def test_formula_needs_no_run(one):
