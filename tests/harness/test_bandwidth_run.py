@@ -53,8 +53,7 @@ def test_bandwidth_run_reports_row_and_copy_rates_of_every_cell(tmp_path, observ
 
 def test_bandwidth_profiles_can_be_planned(tmp_path):
     """Covers store settings, dataset names, and sizes of gathers and tables."""
-    for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-width",
-                    "gpu-gather", "gpu-table", "gpu-share"):  # fmt: skip
+    for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-row-copies"):
         plan = request(tmp_path, profile=profile).plan
         assert plan.cells and all(c.gathers and c.until == "memory_io" for c in plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
@@ -75,20 +74,6 @@ def test_gpu_profile_has_each_store_configuration_once(tmp_path):
         ("uva", "page-ordered", "vmm", ""), ("dgl", "", "", "host"), ("dgl", "", "", "uva"),
         ("dgl", "", "", "gpu"), ("graphbolt", "", "", ""),
     }  # fmt: skip
-
-
-def test_gpu_share_profile_varies_green_contexts_and_capped_grids(tmp_path):
-    """One budget per cell, each cell once."""
-    cells = request(tmp_path, profile="gpu-share").plan.cells
-    shares = [
-        (f["access"], f.get("blocks"), s["name"], s.get("sms"))
-        for c in cells
-        for f, s in [(c.recipe["features"], c.recipe["schedule"])]
-    ]
-    contexts, grids = [0, 8, 16, 24, 32, 48, 64], [1, 2, 4, 8, 16, 32, 64, 132]
-    expected = {("naive", None, "prefetch", sms) for sms in contexts}
-    expected |= {("page-ordered", blocks, "serial", None) for blocks in grids}
-    assert len(shares) == len(expected) and set(shares) == expected
 
 
 def test_blocks_without_a_capped_access_is_unsupported(tmp_path):

@@ -50,11 +50,11 @@ def test_schedules_run_reports_bounds_and_overlap(tmp_path, observer):
 
 def test_schedules_profiles_can_be_planned(tmp_path):
     cells = {}
-    for profile in ("smoke", "laptop", "gpu", "gpu-sms", "gpu-graph"):
+    for profile in ("smoke", "laptop", "gpu", "gpu-graph"):
         plan = request(tmp_path, profile=profile).plan
         cells[profile] = len(plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # gpu: two widths, two stores or accesses; gpu-sms: five shares of the former; gpu-graph: two
-    # widths, two batch sizes and three kinds of steps.
-    assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-sms": 16, "gpu-graph": 12}
+    # gpu: two widths, two stores or accesses; gpu-graph: two widths, two batch sizes and three kinds
+    # of steps.
+    assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-graph": 12}
