@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
 FROM_HOST = {"host_copy", "zero_copy"}  # of gnnbench.core.counters.WHERE
-CROSSING = {*FROM_HOST, "peer"}
+CROSSING = {*FROM_HOST, "peer", "disk"}
 # Resources that sampling occupies, by the location of the topology.
 DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
 
