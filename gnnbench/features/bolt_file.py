@@ -69,6 +69,7 @@ class BoltFile(FeatureStore):
         features = job.graph.features
         self._cache = None
         if cache_bytes:
+            self._cached_where = "host" if job.device.type == "cpu" else "host_copy"
             self._cached_rows = max(cache_bytes // self._row_bytes, 1)
             shape = (self._cached_rows, *features.shape[1:])
             self._cache = bolt.CPUFeatureCache(shape, features.dtype)
@@ -95,7 +96,7 @@ class BoltFile(FeatureStore):
             before = self._cache.total_miss
             rows = self._feature.read(ids)
             missed = self._cache.total_miss - before
-            self.count(ids.numel() - missed, "host")
+            self.count(ids.numel() - missed, self._cached_where)
         self.count(missed, "disk")
         return rows.to(self.job.device, non_blocking=True)
 

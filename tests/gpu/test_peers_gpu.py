@@ -207,7 +207,7 @@ def test_graphbolt_caches_rows_of_a_file(bolt_file, method):
     audit = system.audit(0)
     assert audit.ok, audit.reason
     counted = compose.counted(audit)
-    sizes = [counted["features", "feature_bytes", where] for where in ("disk", "host")]
+    sizes = [counted["features", "feature_bytes", where] for where in ("disk", "host_copy")]
     assert sum(sizes) == audit.unique_nodes * system.graph.feature_dim * 4 and sizes[1] > 0
 
 
