@@ -93,13 +93,14 @@ def whole_graph(subject: Subject) -> Entry:
         batch = drawer.draw(given.seeds, 0, 0)
         blocks = [block.mapped(Tensor.cpu) for block in batch.blocks]
         inputs = batch.input_nodes.cpu().long()
+        seeds = drawer.seed_order(given.seeds, batch)
         drawer.close()
         for name, kind in MODELS.items():
             if kind.form == "convolve" or kind.symmetric:
                 continue  # for the visits of random walks, and by the degrees within a block
             dims = layer_dims(*WIDTHS, layers)
             weights = [w.mapped(Tensor.double) for w in make_weights(dims, kind, 0)]
-            right = reference.forward(name, weights, [every] * layers, rows)[given.seeds]
+            right = reference.forward(name, weights, [every] * layers, rows)[seeds]
             on_blocks = reference.forward(name, weights, blocks, rows[inputs])
             error = float((on_blocks - right).norm() / right.norm())
             if not error <= worst:

@@ -78,7 +78,7 @@ class CuGraphSubject(StageSubject):
         )
         if request.seed is None:
             torch.cuda.set_rng_state(state)
-        return StageDrawer(stage)
+        return StageDrawer(stage, own_order=True)  # that of ``n_id``
 
     def snippet(self, request: Request) -> Snippet | None:
         """Source with cuGraph-PyG alone."""

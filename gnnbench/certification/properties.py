@@ -8,7 +8,10 @@ PROPERTIES: dict[str, tuple[str, str]] = {  # name: group, what holds
     "edge_ids": ("structure", "every edge id is that of its edge"),
     "counts": ("structure", "a node has min(in-degree, fanout) edges"),
     "distinct": ("structure", "no edge is drawn twice for one node"),
-    "seeds_first": ("structure", "the input nodes begin with the seeds in their order"),
+    "seeds_first": (
+        "structure",
+        "the input nodes begin with the seeds, in the requested order or the reported one",
+    ),
     "local_ids": ("structure", "local ids are a bijection and give the reported edges"),
     "frontier": ("structure", "every hop expands the stated frontier"),
     "all_neighbours": ("structure", "fanout -1 takes every edge once"),

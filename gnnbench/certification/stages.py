@@ -59,8 +59,8 @@ def data_of(graph: Graph) -> Data:
 class StageDrawer(Drawer):
     """Draws with a built stage."""
 
-    def __init__(self, stage: SamplerStage) -> None:
-        self.stage, self.frontier = stage, stage.frontier
+    def __init__(self, stage: SamplerStage, own_order: bool = False) -> None:
+        self.stage, self.frontier, self.own_order = stage, stage.frontier, own_order
 
     def draw(self, seeds: Tensor, epoch: int, number: int) -> Batch:
         """Draw a batch as timed, with positions."""

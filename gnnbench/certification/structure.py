@@ -102,7 +102,7 @@ def _calls(subject: Subject, request: Request, seeds: Tensor) -> Iterator[dict[s
         for call in range(CALLS):
             try:
                 batch = drawer.draw(seeds, 0, call)
-                hops = batch.hops()
+                hops, order = batch.hops(), drawer.seed_order(seeds, batch)
             except Fault as fault:
                 yield {_property(str(fault)): str(fault)}
                 continue
@@ -110,7 +110,7 @@ def _calls(subject: Subject, request: Request, seeds: Tensor) -> Iterator[dict[s
                 yield {READABLE: f"a batch cannot be read: {_text(error)}"}
                 continue
             yield violations(
-                request.graph, request.fanouts, law, drawer.frontier, seeds, batch, hops
+                request.graph, request.fanouts, law, drawer.frontier, order, batch, hops
             )
     finally:
         drawer.close()
@@ -136,7 +136,10 @@ def violations(
     batch: Batch,
     hops: Sequence[Hop],
 ) -> dict[str, str]:
-    """Return what is wrong with a batch, by property of ``PROPERTIES``; empty if nothing is."""
+    """Return what is wrong with a batch, by property of ``PROPERTIES``; empty if nothing is.
+
+    ``seeds`` are in the order in which the batch must have them.
+    """
     faults: dict[str, str] = {}
     if len(hops) != len(fanouts):
         faults[COUNTS] = f"there are {len(hops)} hops, not {len(fanouts)}"

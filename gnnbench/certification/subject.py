@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from gnnbench.core.minibatch import Batch
@@ -33,9 +34,14 @@ class Request:
 
 
 class Drawer(ABC):
-    """A sampler that is built for one request."""
+    """A sampler that is built for one request.
+
+    ``own_order``: it orders the seeds of a batch itself and reports this order in ``Batch.seeds``,
+    by which labels are taken.
+    """
 
     frontier: str
+    own_order: bool = False
 
     @abstractmethod
     def draw(self, seeds: Tensor, epoch: int, number: int) -> Batch:
@@ -43,6 +49,16 @@ class Drawer(ABC):
 
         Raises ``gnnbench.core.fault.Fault`` for a batch that cannot be read.
         """
+
+    def seed_order(self, seeds: Tensor, batch: Batch) -> Tensor:
+        """Return the order in which a batch for ``seeds`` must have them, int64 ``[n]``.
+
+        That is the requested order. With ``own_order`` it is the reported one, if that is a
+        permutation of the requested seeds.
+        """
+        reported, requested = (ids.cpu().long() for ids in (batch.seeds, seeds))
+        permuted = torch.equal(reported.sort().values, requested.sort().values)
+        return reported if self.own_order and permuted else requested
 
     def close(self) -> None:  # noqa: B027
         """Free all resources."""

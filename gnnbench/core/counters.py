@@ -14,6 +14,7 @@ WHERE = {
     "host": "read from host memory by the CPU",
     "host_copy": "copied over the link: gathered by the CPU before, or row by row",
     "zero_copy": "read over the link by a GPU kernel",
+    "disk": "read from a file",
     "device": "in device memory",
     "cache": "in a cache on the device",
     "reused": "kept on the device from an earlier batch",
@@ -120,6 +121,9 @@ PEAK_WITHOUT = declare(
 )
 PEAK_TIME = declare("uncached_time_s", "s", "time of these batches, before the first epoch")
 LOCK_TIME = declare("lock_time_s", "s", "time to page-lock the table for a GPU, including a copy")
+WRITE_TIME = declare(
+    "write_time_s", "s", "time to write the table to a file that rows are read from"
+)
 MAPPING_SHARE = declare(
     "mapping_share", "1", "GPU memory used to map the table / bytes of the table"
 )

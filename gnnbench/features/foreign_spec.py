@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from gnnbench.core.errors import UnsupportedError
 from gnnbench.core.missing import Missing
+from gnnbench.core.option import Interval
 from gnnbench.core.stage import option
 from gnnbench.features.spec import DEFAULT, StoreSpec, table_location
 from gnnbench.kernels.dgl_import import dgl_missing, graphbolt_missing
@@ -62,10 +64,25 @@ class DglGather(StoreSpec):
 
 @dataclass(frozen=True)
 class BoltGather(StoreSpec):
-    """GraphBolt's feature fetch: ``graphbolt.index_select``, for a GPU over a locked table."""
+    """GraphBolt's feature fetch: ``graphbolt.index_select``, for a GPU over a locked table, or its
+    features in a file."""
 
     name: ClassVar[str] = "graphbolt"
-    summary: ClassVar[str] = "GraphBolt's: its index_select, on a GPU of locked rows"
+    summary: ClassVar[str] = "GraphBolt's: its index_select, on a GPU of locked rows, or a file"
+    file: str = option(
+        "none",
+        "a file with the table: none: it is in host memory, for a GPU locked and read by it;"
+        " io_uring: read by its DiskBasedFeature; mmap: a mapped file; rows of a file are read by"
+        " the host, for a GPU then copied",
+        ("none", "io_uring", "mmap"),
+        added=True,
+    )
+    cache_gib: float = option(
+        0.0,
+        "capacity of its CPU cache of rows before a file, in GiB; 0: no cache",
+        Interval(0, 1 << 20),
+        added=True,
+    )
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -74,12 +91,25 @@ class BoltGather(StoreSpec):
 
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, if it is locked in place."""
-        return ("features",) if device == "cuda" else ()
+        return ("features",) if device == "cuda" and self.file == "none" else ()
+
+    def resolved(self, device: str) -> Self:
+        """Return a copy with every default resolved. Raises ``UnsupportedError``."""
+        if self.cache_gib and self.file == "none":
+            raise UnsupportedError(
+                "features 'graphbolt': cache_gib is the size of a cache before a file; give"
+                " file=io_uring or mmap, or cache_gib=0"
+            )
+        return super().resolved(device)
 
     def build(self, job: Job) -> FeatureStore:
-        """Build the store on the host, or over the table locked as for ``uva``."""
+        """Build the store on the host, over the table locked as for ``uva``, or over a file."""
         from gnnbench.features.foreign import BoltRows, BoltSelect
 
+        if self.file != "none":
+            from gnnbench.features.bolt_file import BoltFile
+
+            return BoltFile(job, self.file, int(self.cache_gib * 2**30))
         return BoltSelect(job) if job.device.type == "cpu" else BoltRows(job)
 
 

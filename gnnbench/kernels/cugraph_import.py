@@ -42,7 +42,9 @@ def cugraph_missing() -> Missing | None:
 class CuGraphBatch(Protocol):
     """A ``Data`` of cuGraph-PyG's loader, as far as this package uses it.
 
-    ``n_id`` and ``e_id`` are on the host, ``edge_index`` on the GPU. Nodes are ordered by the hop
+    ``n_id`` begins with the ``batch_size`` seeds, in cuGraph's order. Its ``input_id``, unused
+    here, has the requested order (cuGraph-PyG 26.10), so it does not index these seeds. ``n_id``
+    and ``e_id`` are on the host, ``edge_index`` on the GPU. Nodes are ordered by the hop
     at which they were first drawn, those of one hop in any order. Edges are ordered by destination.
     """
 

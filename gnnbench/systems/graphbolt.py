@@ -2,7 +2,8 @@
 
 It is in DGL from 2.0 on, built for one release of torch, so that most environments have none. Its
 own loader overlaps stages; here ``schedule`` does. Its layer-neighbour sampler draws by another law
-and its caches of rows are not wired here (``features=cache`` is ours).
+and its GPU cache of rows is not wired here (``features=cache`` is ours). ``features.file`` is
+its feature store on a disk.
 """
 
 from __future__ import annotations

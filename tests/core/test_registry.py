@@ -47,6 +47,7 @@ def test_built_in_stages_are_specs(kind, name):
     }  # fmt: skip
     left_out |= {
         "fastsample": {"kernel": "vectorized"}, "greedy": {"waiting": "device"},
+        "graphbolt": {"file": "none", "cache_gib": 0.0},
         "factored": {"marks": False, "staleness": 0, "standby_ratio": "features"},
     }.get(name, {})  # fmt: skip
     if name == "producer-consumer":

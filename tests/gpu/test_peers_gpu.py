@@ -10,6 +10,7 @@ from locking import shared_table
 
 from gnnbench.core.cell import Until, phases
 from gnnbench.core.counters import LOCK_TIME, Counts
+from gnnbench.core.errors import MissingError, UnsupportedError
 from gnnbench.features import BoltGather, DglGather
 from gnnbench.models.kinds import MODELS
 from gnnbench.systems.runtime.find import find
@@ -167,6 +168,47 @@ def test_graphbolt_trains(make, topology):
     batch = system.stages.sampler.sample(torch.arange(64, device="cuda"), 0, 0)
     assert batch.input_nodes.is_cuda
     assert all(b.device.type == "cuda" for b in batch.dgl_blocks)
+
+
+@pytest.fixture
+def bolt_file(make):
+    """Builds GraphBolt's system over a file; skips what this GraphBolt or kernel cannot read."""
+
+    def build(method, **settings):
+        paths = {f"features.{name}": value for name, value in settings.items()}
+        try:
+            return make("graphbolt", {"features.file": method, **paths}, learning_rate=0.02)
+        except (MissingError, UnsupportedError) as error:
+            pytest.skip(str(error))
+
+    return build
+
+
+@pytest.mark.parametrize("method", ["io_uring", "mmap"])
+def test_graphbolt_trains_from_a_file(bolt_file, small_graph, method):
+    """Gate, audits and ids of both types, in any order, repeated; all bytes come from the file."""
+    system = bolt_file(method)
+    trains(system, "disk")
+    store = system.stages.store
+    draws = torch.Generator().manual_seed(0)
+    for ids in (torch.randint(400, (n,), generator=draws) for n in (5, 300, 1, 4000)):
+        for id_type in ID_TYPES:
+            rows = store.load(SimpleNamespace(input_nodes=ids.to("cuda", id_type)))
+            assert rows.is_cuda and stores.same(rows.cpu(), small_graph.features[ids])
+
+
+@pytest.mark.parametrize("method", ["io_uring", "mmap"])
+def test_graphbolt_caches_rows_of_a_file(bolt_file, method):
+    """Some rows come from its CPU cache; with those of the file they are all rows."""
+    system = bolt_file(method, cache_gib=0.01)
+    report = system.check()
+    assert report.ok, report.reason
+    compose.timed(system, 0)
+    audit = system.audit(0)
+    assert audit.ok, audit.reason
+    counted = compose.counted(audit)
+    sizes = [counted["features", "feature_bytes", where] for where in ("disk", "host_copy")]
+    assert sum(sizes) == audit.unique_nodes * system.graph.feature_dim * 4 and sizes[1] > 0
 
 
 @pytest.mark.parametrize("mix", [{"sampler": "fused-map"}, {"features": "uva"}, {"features": "gpu"},

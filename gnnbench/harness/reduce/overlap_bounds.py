@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gnnbench.schema.samples import EpochSample
 
 LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
-FROM_HOST = {"host_copy", "zero_copy"}  # of gnnbench.core.counters.WHERE
+FROM_HOST = {"host_copy", "zero_copy", "disk"}  # of gnnbench.core.counters.WHERE
 CROSSING = {*FROM_HOST, "peer"}
 # Resources that sampling occupies, by the location of the topology.
 DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
