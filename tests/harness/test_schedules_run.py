@@ -55,6 +55,6 @@ def test_schedules_profiles_can_be_planned(tmp_path):
         cells[profile] = len(plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # gpu: two widths, two stores or accesses; gpu-graph: two widths, two batch sizes and three kinds
+    # gpu: two widths, two stores or accesses; gpu-graph: two widths, two batch sizes, three kinds
     # of steps.
     assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-graph": 12}

@@ -189,8 +189,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "int cache_generation, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, int depth) "
       "-> Tensor");
 
-  // Copies rows from a host table in pinned memory to `out` on a CUDA device, one cudaMemcpyAsync for
-  // each of the ids, which are on the CPU; with `together`, one cudaMemcpyBatchAsync for all.
+  // Copies rows from a host table in pinned memory to `out` on a CUDA device, one cudaMemcpyAsync
+  // for each of the ids, which are on the CPU; with `together`, one cudaMemcpyBatchAsync for all.
   m.def("gather_by_copies(Tensor table, Tensor ids, Tensor(a!) out, bool together) -> ()");
 
   // Gathers rows of a table that is sharded over several GPUs; CUDA only. Place p is row p / count
