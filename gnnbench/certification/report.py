@@ -19,9 +19,9 @@ from gnnbench.core.text import markdown
 REMARKS = {
     ("cugraph-pyg-26.10.0-cuda.json", "seeds_first"): (
         "Five of the six failures of cugraph-pyg 26.10.0, all but `readable`, come from the order"
-        " of seeds, which cuGraph reports in `n_id` and the certificate of that date did not read."
-        " It must be drawn again on a GPU, where `int32_ids` is expected to fail as `readable`"
-        " does, on the graph of isolated nodes."
+        " of seeds. cuGraph reports that order in `n_id`, and this certificate was made before the"
+        " suite read it. It must be made again on a GPU, where `int32_ids` is expected to fail as"
+        " `readable` does, on the graph of isolated nodes."
     ),
 }
 SIGNS = {PASSES: "+", FAILS: "**fails**", ABSENT: ""}

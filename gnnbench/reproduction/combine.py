@@ -30,8 +30,10 @@ def combined_verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[str, st
         return _of_mean(claim, findings)
     if claim.kind == "upto":
         decisive = min(findings, key=_distance_from_best)
+        reversed_point = _reversed_point(findings) if decisive.verdict == SHAPE else None
+        decisive = reversed_point or decisive
     else:
-        decisive = max(findings, key=lambda f: _WORST_DECIDES.index(f.verdict))
+        decisive = max(findings, key=lambda f: (_WORST_DECIDES.index(f.verdict), _gap(f)))
     if decisive.verdict == decided_by_one(claim) and not _any_stands_alone(claim, findings):
         chance = _maybe_chance(claim, decisive, findings)
         return UNCLEAR, f"{_named(claim, decisive, findings)}: {chance}"
@@ -45,6 +47,26 @@ def _distance_from_best(finding: Finding) -> tuple[int, float]:
     """Orders numbers from the best verdict to the worst; of equal verdicts the largest is first."""
     value = finding.estimate.value
     return _BEST_DECIDES.index(finding.verdict), math.inf if math.isnan(value) else -value
+
+
+def _reversed_point(findings: Sequence[Finding]) -> Finding | None:
+    """The plainest number of a point whose numbers all reverse the order, if there is one."""
+    points: dict[int, list[Finding]] = {}
+    for finding in findings:
+        points.setdefault(finding.point_index, []).append(finding)
+    reversed_points = [own for own in points.values() if {f.verdict for f in own} == {REFUTED}]
+    return max((f for own in reversed_points for f in own), key=_gap, default=None)
+
+
+def _gap(finding: Finding) -> float:
+    """How far an interval is from the claimed range, relative to the bound; 0 if they touch."""
+    low, high = finding.expected
+    estimate = finding.estimate
+    return max(
+        (low - estimate.high) / abs(low) if math.isfinite(low) and low else 0.0,
+        (estimate.low - high) / abs(high) if math.isfinite(high) and high else 0.0,
+        0.0,
+    )
 
 
 def _named(claim: Claim, finding: Finding, findings: Sequence[Finding]) -> str:
@@ -123,9 +145,15 @@ def _of_mean(claim: Claim, findings: Sequence[Finding]) -> tuple[str, str]:
     worst verdict counts.
     """
     if claim.measure not in TIME_DEPENDENT and claim.measure not in TIME_MEASURES:
-        return _of_pool(claim, findings)
+        return _of_pool(claim, _each_once(findings))
     verdicts = [_of_pool(claim, pool) for pool in _pools(findings)]
     return max(verdicts, key=lambda verdict: _WORST_DECIDES.index(verdict[0]))
+
+
+def _each_once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without earlier ones of the same cells, on whatever machine."""
+    latest = {tuple(str(row["id"]) for row in f.rows): f for f in findings}
+    return list(latest.values())
 
 
 def _pools(findings: Iterable[Finding]) -> list[list[Finding]]:

@@ -49,7 +49,8 @@ def _judge(claim: Claim, runs: Sequence[RunEvidence]) -> ClaimVerdict:
 def _judge_both(published: ClaimVerdict, improved: ClaimVerdict) -> ClaimVerdict:
     """The verdict on a claim whose published variant is contradicted, by its improved variant."""
     verdict = _verdict_of_both(published.verdict, improved.verdict)
-    number = measured(published)
+    outside = [f for f in published.findings if f.verdict == REFUTED]
+    number = measured(replace(published, findings=outside))
     state = "unclear" if improved.findings else "not measured"
     if improved.verdict in (*SUPPORTED, *CONTRADICTED):
         both = f"published variant {number}, improved variant {measured(improved)}"
@@ -104,10 +105,10 @@ def _doubt_of_refutation(claim: Claim, findings: Sequence[Finding]) -> str:
     """Why numbers outside the claimed range do not refute the claim, or ""."""
     if doubt := twin_doubt(claim, findings):
         return doubt
-    if claim.is_absolute_size:
-        return "it depends on the hardware, which is not the paper's"
     if claim.faster_rival:
         return "the rival here is faster than the paper's"
+    if claim.is_absolute_size:
+        return "it depends on the hardware, which is not the paper's"
     several = MULTI_MACHINE_MEASURES.get(claim.measure)
     if several is not None and several.is_time:
         return "emulated machines share their cores"

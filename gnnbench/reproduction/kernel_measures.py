@@ -15,10 +15,25 @@ from gnnbench.statistics.estimates import NOTHING, Estimate
 
 
 def aggregate_rate(direction: str) -> MeasureFunction:
-    """Rate of the cell's fastest aggregation, ``forward`` or ``backward``; flop/s."""
+    """Rate of a batch's aggregations of all layers, ``forward`` or ``backward``; flop/s.
+
+    Operations of all / time of all. The bounds are those of all layers at once.
+    """
 
     def measure(evidence: RunEvidence, row: CellRow) -> Estimate:
-        return _fastest(_rates(evidence, row, direction))
+        layers = [
+            (r["flops"], Estimate(r["value"], or_nan(r["low"]), or_nan(r["high"]), r["n"] or 1))
+            for r in _kernels(evidence, row)
+            if r["direction"] == direction and r["value"] is not None and r["flops"]
+        ]
+        if not layers:
+            return NOTHING
+        flops = sum(count for count, _ in layers)
+        value, low, high = (
+            flops / sum(count / getattr(rate, end) for count, rate in layers)
+            for end in ("value", "low", "high")
+        )
+        return Estimate(value, low, high, min(rate.n for _, rate in layers))
 
     return measure
 

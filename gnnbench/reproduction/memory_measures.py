@@ -65,7 +65,12 @@ def _dtype(row: CellRow) -> str:
 
 
 def hot_similarity(evidence: RunEvidence, row: CellRow) -> Estimate:
-    """Similarity of the most accessed tenth of nodes of two epochs (GNNLab, Table 2); exact."""
+    """Similarity of the most accessed tenth of nodes of two epochs (GNNLab, Table 2); exact.
+
+    Nothing where epochs were cut: parts of epochs are less similar.
+    """
+    if row["max_batches"] and row["max_batches"] < (row["epoch_batches"] or 0):
+        return NOTHING
     similarity = evidence.metrics.value(row["id"], "features", HOT_SIMILARITY)
     return NOTHING if similarity is None else exact(similarity)
 

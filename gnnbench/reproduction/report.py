@@ -33,8 +33,8 @@ What the committed [results](results.md) say about the papers' claims.
 them by hand. How claims are judged: [claims.md](claims.md).
 """
 RULES = f"""
-Which numbers count: of a mean the mean, of "up to X" the best number, which must reach
-{100 * (1 - UPTO_TOLERANCE):.0f} % of X unless the claim has another tolerance, else every number.
+For a mean, the mean counts. For "up to X", the best number counts: it must reach
+{100 * (1 - UPTO_TOLERANCE):.0f} % of X or the claim's own tolerance. Otherwise every number counts.
 """
 # Fields that differ between two claims about the same numbers.
 OWN_FIELDS = {"id", "source", "says", "note", "cells", "runs"}

@@ -15,7 +15,9 @@ from gnnbench.core.units import plural
 from gnnbench.reproduction.claim_verdict import ClaimVerdict
 from gnnbench.reproduction.findings import Finding
 from gnnbench.reproduction.number_text import measured, printed
-from gnnbench.reproduction.verdict import HOLDS, ON_TWIN, VERDICTS
+from gnnbench.reproduction.verdict import HOLDS, NOT_REPRODUCED, ON_TWIN, REFUTED, VERDICTS
+
+OUTSIDE = "outside"  # of a number: only the claim is refuted
 
 
 class ClaimFields(TypedDict):
@@ -74,6 +76,8 @@ def remarks(verdicts: Sequence[ClaimVerdict]) -> list[str]:
     for j in verdicts:
         reason = f" ({j.reason})" if j.reason else ""
         lines.append(safe.unmarked(f"{j.claim.id}: {j.claim.says}: {j.verdict}{reason}"))
+    if any(j.verdict == NOT_REPRODUCED for j in verdicts):
+        lines.append(f"{NOT_REPRODUCED}: {VERDICTS[NOT_REPRODUCED]}")
     return [*lines, count(verdicts)]
 
 
@@ -150,7 +154,8 @@ def _fields_of(finding: Finding, variant: str) -> NumberFields:
         "run": str(finding.evidence.run.path) if finding.evidence else "",
         "value": _finite(known.value), "low": _finite(known.low), "high": _finite(known.high),
         "n": known.n, "expected_low": _finite(low), "expected_high": _finite(high),
-        "finding": finding.verdict, "finding_reason": safe.unmarked(finding.reason),
+        "finding": OUTSIDE if finding.verdict == REFUTED else finding.verdict,
+        "finding_reason": safe.unmarked(finding.reason),
         "variant": variant,
     }  # fmt: skip
 

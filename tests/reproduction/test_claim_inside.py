@@ -290,6 +290,7 @@ def test_aggregations_are_compared_by_their_rates(tmp_path):
         return {
             "kind": "kernel", "id": ident, "device": "cuda", "name": "aggregate", "unit": "flop/s",
             "direction": direction, "value": value, "low": value - 1, "high": value + 1, "n": 5,
+            "flops": 8,
         }  # fmt: skip
 
     cells = [cell("a", "baseline", {"aggregate": {"name": "memory-aware"}}),

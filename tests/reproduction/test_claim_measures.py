@@ -170,8 +170,30 @@ def test_loaded_rows_are_scaled_and_compared_with_the_best_order(tmp_path):
     assert judged.verdict == "refuted"
 
 
+def test_rate_of_aggregations_is_that_of_all_layers(tmp_path):
+    """12 operations at 4 per second and 2 at 1 per second take 5 s."""
+    rows = [kernel(flops=12), kernel(flops=2, value=1.0, low=0.5, high=2.0)]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
+    (judged,) = verdict_of(claim(measure="aggregate_rate", of="baseline"), folder).findings
+    estimate = judged.estimate
+    assert estimate.value == pytest.approx(14 / 5)
+    assert (estimate.low, estimate.high) == pytest.approx((14 / (4 + 4), 14 / (12 / 5 + 1)))
+
+
+def test_similarity_of_cut_epochs_does_not_count(tmp_path):
+    similarity = metric("a", "features", "hot_similarity", 0.7)
+    statement = claim(measure="hot_similarity", of="baseline", number=0.7, tolerance=0.01)
+    for batches, verdict in ((0, "holds"), (25, "holds"), (12, "not measured")):
+        one = cell("a", "baseline", max_batches=batches, epoch_batches=25)
+        folder = write_run(tmp_path / str(batches), [one], metrics=[similarity])
+        assert verdict_of(statement, folder).verdict == verdict
+
+
 def test_forward_and_backward_rates_are_separate(tmp_path):
-    rows = [kernel(value=4.0), kernel(direction="backward", value=9.0, low=8.0, high=10.0)]
+    rows = [
+        kernel(flops=8),
+        kernel(direction="backward", flops=8, value=9.0, low=8.0, high=10.0),
+    ]
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
     for measure, value in (("aggregate_rate", 4.0), ("aggregate_backward_rate", 9.0)):
         (judged,) = verdict_of(claim(measure=measure, of="baseline"), folder).findings
