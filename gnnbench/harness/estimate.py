@@ -39,9 +39,16 @@ RATES = {"cpu": Rates(40e6, 6e9, 12e6, 30e9), "cuda": Rates(2e9, 30e9, 1e9, 10e1
 SAMPLED_BY_A_CORE = 20e6  # edges per second, where the cores sample for a GPU
 # Seconds of a cell's trials besides its epochs, by type of device.
 START_S = {"cpu": 0.5, "cuda": 1.7}  # fork, open, set-up, end
+# Of processes that are not forked, because their memory is measured: imports.
+FRESH_S = {"cpu": 2.2, "cuda": 4.0}
+# Once a run: the command's start, templates, machine checks and figures.
+RUN_S = {"cpu": 8.0, "cuda": 12.0}
 GATE_S = {"cpu": 1.0, "cuda": 3.0}  # of the first trial: gate, probe, recheck
 PROFILE_S = {"cpu": 0.5, "cuda": 4.0}  # a process that looks at the stages of one sampler
 EPOCH_S = {"cpu": 0.15, "cuda": 0.1}  # around each epoch, until devices and threads are quiet
+# Of an evaluation (gnnbench.systems.runtime.evaluate, which imports torch).
+EVALUATE_S = {"cpu": 0.4, "cuda": 0.1}  # besides its batches
+SPLITS, EVALUATED_NODES, EVALUATED_BATCH = 2, 1 << 14, 2048
 GATE_EPOCHS = 4  # that the checks of a first trial last
 ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are requested
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
@@ -67,9 +74,12 @@ def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     nodes, edges, width, _ = size
     device, n = pair.system.device, len(cells)
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
-    start_s = START_S[device] * n + measure.warmup_epochs * epoch_s
+    a_start = START_S[device] + (FRESH_S[device] if measure.memory else 0.0)
+    start_s = a_start * n + measure.warmup_epochs * epoch_s
     look, budget_s = measure.pairs[0], measure.time_budget_s
-    round_s = epoch_s + n * (EPOCH_S[device] + ROOFLINE_S * measure.roofline)
+    evaluation_s = sum(_evaluation_seconds(c, size) for c in cells)
+    around_s = n * (EPOCH_S[device] + ROOFLINE_S * measure.roofline)
+    round_s = epoch_s + evaluation_s + around_s
     trial_s = (
         start_s + (measure.rounds or usual_rounds(device, measure, start_s, round_s)) * round_s
     )
@@ -127,15 +137,30 @@ def _size(cell: Cell) -> DatasetSize | None:
 
 
 def _epoch_seconds(cell: Cell, size: DatasetSize) -> float:
+    """Return an upper bound of the time of an epoch."""
+    batches = math.ceil(size.train / cell.batch_size)
+    batches = min(batches, cell.max_batches) if cell.max_batches else batches
+    return batches * _batch_seconds(cell, size, min(cell.batch_size, size.train))
+
+
+def _evaluation_seconds(cell: Cell, size: DatasetSize) -> float:
+    """Return an upper bound of the time of an evaluation over sampled neighbours."""
+    if not cell.evaluate:
+        return 0.0
+    evaluated = min(SPLITS * EVALUATED_NODES, size.nodes - size.train)
+    batches = math.ceil(evaluated / EVALUATED_BATCH)
+    work_s = batches * _batch_seconds(cell, size, min(EVALUATED_BATCH, evaluated))
+    return EVALUATE_S[cell.device] + work_s
+
+
+def _batch_seconds(cell: Cell, size: DatasetSize, seeds: int) -> float:
     """Return an upper bound: a tree of distinct nodes, limited by the size of the graph."""
-    nodes, edges, width, train = size
-    drawn, frontier = 0.0, float(min(cell.batch_size, train))
+    nodes, edges, width, _ = size
+    drawn, frontier = 0.0, float(seeds)
     for fanout in cell.fanouts:
         hop = frontier * at_most(fanout, edges / nodes)
         drawn += hop
         frontier = min(frontier + hop, nodes)
-    batches = math.ceil(train / cell.batch_size)
-    batches = min(batches, cell.max_batches) if cell.max_batches else batches
     rows, rates = frontier * width, RATES[cell.device]
     sampled = rates.sampled
     if cell.device == "cuda" and flat(cell.recipe).get("sampler.topology") == "cpu":
@@ -145,7 +170,7 @@ def _epoch_seconds(cell: Cell, size: DatasetSize) -> float:
         seconds += rows * 4 / rates.gathered_bytes
     if cell.until == Until.COMPUTE.word:  # forward, and the weights' gradient
         seconds += drawn / rates.aggregated + rows * cell.hidden * 4 / rates.flops
-    return batches * seconds
+    return seconds
 
 
 def epoch_is_cut(cell: Cell) -> bool:
@@ -242,6 +267,7 @@ def describe(plan: Plan, measure: MeasureLimits) -> DryRun:
         )
     total = sum(cell.expected.seconds or 0.0 for cell in cells)
     total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
+    total += RUN_S[plan.pairs[0].system.device] if plan.pairs else 0.0
     costs = preparations(plan)
     total += sum(cost.seconds for cost in costs.values())
     peak = max((cell.expected.bytes or 0 for cell in cells), default=0)

@@ -4,7 +4,17 @@ import pytest
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell
-from gnnbench.harness.estimate import PROFILE_S, ROOFLINE_S, describe, estimate, usual_rounds
+from gnnbench.harness.estimate import (
+    EVALUATED_BATCH,
+    EVALUATED_NODES,
+    FRESH_S,
+    PROFILE_S,
+    ROOFLINE_S,
+    RUN_S,
+    describe,
+    estimate,
+    usual_rounds,
+)
 from gnnbench.harness.failures import Failure
 from gnnbench.harness.plan import CellPair, Plan
 
@@ -35,7 +45,8 @@ def test_estimate_ignores_cells_that_cannot_run():
     assert description["cells"][1]["estimated_time_s"] is None
     (made,) = description["preparations"]
     alone = description["cells"][0]["estimated_time_s"]
-    assert description["estimated_time_s"] == alone + made["estimated_time_s"]
+    total = alone + made["estimated_time_s"] + RUN_S["cpu"]
+    assert description["estimated_time_s"] == pytest.approx(total)
 
 
 def test_plan_without_runnable_cells_has_no_estimate():
@@ -53,7 +64,8 @@ def test_estimate_of_unprepared_graphs(dataset):
     (made,) = description["preparations"]
     assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
     alone = description["cells"][0]["estimated_time_s"]
-    assert alone > 0 and description["estimated_time_s"] == alone + made["estimated_time_s"]
+    total = alone + made["estimated_time_s"] + RUN_S["cpu"]
+    assert alone > 0 and description["estimated_time_s"] == pytest.approx(total)
 
 
 def test_estimate_above_free_memory_is_noted(monkeypatch):
@@ -111,3 +123,31 @@ def test_estimate_includes_roofline_kernels():
         for on in (False, True)
     )
     assert with_roofline.seconds == pytest.approx(plain.seconds + 2 * 2 * ROOFLINE_S)
+
+
+def test_estimate_includes_the_evaluation_of_each_epoch():
+    from gnnbench.systems.runtime import evaluate
+
+    assert (EVALUATED_NODES, EVALUATED_BATCH) == (evaluate.NODES, evaluate.BATCH)
+    seconds = [
+        estimate(CellPair(replace(CELL, evaluate=one)), MEASURE).seconds for one in ("", "sampled")
+    ]
+    assert seconds[0] < seconds[1]
+
+
+def test_estimate_of_measured_memory_has_processes_that_are_not_forked():
+    """Five trials of a cell."""
+    budget = MEASURE.model_copy(update={"time_budget_s": 1000.0})
+    forked, fresh = (
+        estimate(CellPair(CELL), budget.model_copy(update={"memory": on})).seconds
+        for on in (False, True)
+    )
+    assert fresh - forked == pytest.approx(5 * FRESH_S["cpu"])
+
+
+def test_total_has_the_start_of_a_run_once():
+    others = [replace(CELL, batch_size=size) for size in (256, 512)]
+    plan = Plan(others, [CellPair(c) for c in others])
+    alone = sum(estimate(p, MEASURE).seconds for p in plan.pairs)
+    prepared = sum(c.seconds for c in describe(plan, MEASURE).preparations.values())
+    assert describe(plan, MEASURE).time_s == pytest.approx(alone + prepared + RUN_S["cpu"])
