@@ -163,9 +163,13 @@ def draw(seeds):
     hops = []
     for block in reversed(blocks):
         src, dst = block.edges()
-        src, dst = block.srcdata[dgl.NID][src.long()], block.dstdata[dgl.NID][dst.long()]
-        hops.append(list(zip(dst.tolist(), src.tolist(), block.edata[dgl.EID].tolist())))
+        src, dst = nodes(block.srcdata[dgl.NID], src), nodes(block.dstdata[dgl.NID], dst)
+        hops.append(list(zip(dst, src, block.edata[dgl.EID].tolist())))
     return hops
+
+def nodes(ids, local):  # -1: no node has this local id
+    ids = ids.tolist()
+    return [ids[i] if 0 <= i < len(ids) else -1 for i in local.tolist()]
 """
         )
 
