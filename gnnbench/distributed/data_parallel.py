@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gnnbench.sampling.stage import SamplerSpec
 
 # Stores that each rank has for itself; they load any batch, in any order.
-PER_RANK_STORES = ("host", "uva", "row-copies", "gpu", "cache")
+PER_RANK_STORES = ("host", "uva", "row-copies", "row-copies-together", "gpu", "cache")
 DATA_PARALLEL_STORES = (*PER_RANK_STORES, "match", "window", "sharded", "dgl", "pyg")
 ORDERS = ("as-drawn",)
 AGREED = (*ORDERS, "greedy")  # all ranks use rank 0's

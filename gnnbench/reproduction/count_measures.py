@@ -65,14 +65,6 @@ def input_nodes(evidence: RunEvidence, row: CellRow) -> Estimate:
     return mean_interval(list(values.values()))
 
 
-def reached(evidence: RunEvidence, row: CellRow) -> Estimate:
-    """Input nodes of a batch / nodes of the graph."""
-    per_batch, nodes = input_nodes(evidence, row), row["nodes"]
-    return Estimate(
-        per_batch.value / nodes, per_batch.low / nodes, per_batch.high / nodes, per_batch.n
-    )
-
-
 def loaded_rows(evidence: RunEvidence, row: CellRow) -> Estimate:
     """Rows of a batch that were neither reused nor cached.
 

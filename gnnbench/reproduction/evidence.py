@@ -135,7 +135,10 @@ def open_runs(
     for folder in folders:
         if not folder.is_dir():
             fault = f"'{folder}' is a file" if folder.exists() else f"there is no folder '{folder}'"
-            raise UsageError(f"{fault}; give the folder of a run or of runs")
+            raise UsageError(
+                f"{fault}; give the folder of a run or of runs, or a paper or figure of"
+                " 'gnnbench list figures'"
+            )
         for table in sorted([*folder.rglob("cells.csv"), *folder.rglob("machines.csv")]):
             read = reader.read if table.name == "cells.csv" else reader.read_machines
             try:

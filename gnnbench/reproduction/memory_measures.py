@@ -5,17 +5,13 @@ Each function returns ``NOTHING`` for a cell without the number.
 
 from __future__ import annotations
 
-import json
 import statistics
-from itertools import pairwise
 
-from gnnbench.core.counters import HOT_SIMILARITY, MAPPING_SHARE, MEMORY_BYTES, ROUNDS
+from gnnbench.core.counters import HOT_SIMILARITY, MEMORY_BYTES, ROUNDS
 from gnnbench.reproduction.evidence import EpochCounts, MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import exact
 from gnnbench.schema import CellRow
 from gnnbench.statistics.estimates import NOTHING, Estimate
-
-DRIVER_BLOCK_BYTES = 2**21  # the driver allocates GPU memory in blocks of at least this size
 
 
 def memory_of(*components: str) -> MeasureFunction:
@@ -35,33 +31,6 @@ def memory_left(evidence: RunEvidence, row: CellRow) -> Estimate:
     if not peak.n or row["device"] != "cuda" or not evidence.gpus:
         return NOTHING
     return exact(float(evidence.gpus[0]["memory_bytes"]) - peak.value)
-
-
-def mapping_share(evidence: RunEvidence, row: CellRow) -> Estimate:
-    """GPU memory taken by mapping a host table / bytes of the table.
-
-    The number is a difference of the GPU's free memory, so it includes what the other process of
-    the pair allocated or freed meanwhile. The result is therefore the smallest share on which two
-    cells over the same table agree. One allocation block more or less is the interval.
-    """
-    shares = {
-        other["id"]: evidence.metrics.value(other["id"], "features", MAPPING_SHARE)
-        for other in evidence.run.cells
-        if (other["dataset"], _dtype(other)) == (row["dataset"], _dtype(row))
-    }
-    table_bytes = row["nodes"] * row["feature_dim"] * (4 if _dtype(row) == "float32" else 2)
-    block = DRIVER_BLOCK_BYTES / table_bytes
-    # 0: served from a block that the driver already had
-    positive = sorted(share for share in shares.values() if share is not None and share > 0)
-    agreed = [low for low, high in pairwise(positive) if high - low <= block]
-    if not agreed or shares[row["id"]] is None:
-        return NOTHING
-    return Estimate(agreed[0], agreed[0] - block, agreed[0] + block, len(positive))
-
-
-def _dtype(row: CellRow) -> str:
-    """Data type of the cell's feature table."""
-    return str(json.loads(row["recipe"]).get("dtype", "float32"))
 
 
 def hot_similarity(evidence: RunEvidence, row: CellRow) -> Estimate:

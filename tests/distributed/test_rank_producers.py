@@ -93,7 +93,7 @@ def test_a_producer_that_dies_ends_all_ranks(own_group):
     ("settings", "reason"),
     [
         ({"schedule.batches": "split"}, "give schedule.batches=whole, or processes=1"),
-        ({"features": "match"}, "or row-copies or gpu or cache and order=as-drawn"),
+        ({"features": "match"}, "or row-copies-together or gpu or cache and order=as-drawn"),
         ({"sampler": "dgl"}, "sampler 'dgl' draws others"),
         ({"schedule.share": 10}, "schedule.share needs a GPU"),
     ],

@@ -63,32 +63,6 @@ def test_means_over_seeds_of_two_graphs_are_compared(tmp_path):
     assert [r["id"] for r in finding.rows] == ["a0", "b0"]
 
 
-def test_mapping_share_is_the_smallest_value_of_two_agreeing_cells(tmp_path):
-    """Mapping 256 GB takes 0.5 GB. A concurrent process that maps a table doubles the value, and
-    one that frees memory lowers it."""
-    table = {"dataset": "rows@500Mx128", "nodes": 500_000_000, "feature_dim": 128, "device": "cuda"}
-    piece = 2**21 / 256e9
-    shares = {"a": 1 / 256, "b": 1 / 512, "c": 0.0, "e": -0.3, "half": 1e-4, "d": 0.01}
-    shares |= {"f": 1 / 512 + 0.9 * piece, "g": 1 / 256 + 0.5 * piece, "back": 1e-5}
-    recipe = {"features": {"name": "uva"}}
-    recipes = {i: {**recipe, "dtype": "float16" if i == "half" else "float32"} for i in shares}
-    cells = [cell(i, "baseline", recipes[i], **table) for i in shares]
-    cells[4] |= {"nodes": 7}  # not in the claim's rows, and another table
-    cells[5] |= {"dataset": "rows@1Mx128", "nodes": 1_000_000}  # the only cell of its table
-    metric_rows = [metric(i, "features", "mapping_share", s, n=None) for i, s in shares.items()]
-    statement = claim(
-        measure="mapping_share", of="baseline features=uva", device="cuda", number=1 / 512,
-        tolerance=0.0002, rows={"nodes": 500_000_000},
-    )  # fmt: skip
-    judged = verdict_of(statement, write_run(tmp_path / "run", cells, metrics=metric_rows))
-    assert judged.verdict == "holds"
-    for finding in judged.findings:
-        assert finding.estimate.value == 1 / 512
-        assert finding.estimate.high - 1 / 512 == pytest.approx(piece)
-    small = statement.model_copy(update={"rows": {"nodes": 1_000_000}, "number": 0.01})
-    assert verdict_of(small, tmp_path / "run").verdict == "not measured"
-
-
 def stages(ident, name, *hops, profiles=5):
     """Rows of stages.csv, with device times by hop and intervals of +-10 %."""
     return [
