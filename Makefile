@@ -55,7 +55,7 @@ $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
 	@echo "building the native libraries and installing the other dependencies: two minutes," \
 	  "$(if $(filter OFF,$(CUDA)),nothing for a GPU,and five more where CUDA is compiled)"
 	$(PIP) install -q --no-build-isolation -c constraints.txt \
-	  -C cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
+	  --config-settings=cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
 	@$(if $(WHEELS),for package in pyg-lib torch-scatter torch-sparse; do \
 	  $(PIP) install -q --no-index --no-deps --find-links $(WHEELS) $$package \
 	  || echo "no wheel of $$package fits; going on without"; done,true)
