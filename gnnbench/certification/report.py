@@ -15,15 +15,6 @@ from gnnbench.certification.text import detects
 from gnnbench.core.errors import UsageError
 from gnnbench.core.text import markdown
 
-# Remarks on certificates that must be drawn again, by file and by a property that fails in them.
-REMARKS = {
-    ("cugraph-pyg-26.10.0-cuda.json", "seeds_first"): (
-        "Five of the six failures of cugraph-pyg 26.10.0, all but `readable`, come from the order"
-        " of seeds. cuGraph reports that order in `n_id`, and this certificate was made before the"
-        " suite read it. It must be made again on a GPU, where `int32_ids` is expected to fail as"
-        " `readable` does, on the graph of isolated nodes."
-    ),
-}
 SIGNS = {PASSES: "+", FAILS: "**fails**", ABSENT: ""}
 INTRODUCTION = """\
 # Certificates of samplers
@@ -137,10 +128,6 @@ def _failures(certificates: Sequence[Certificate]) -> Iterator[str]:
             program = "yes" if entry.snippet else ""
             reason = markdown(entry.reason)
             yield f"| {_label(certificate)} | `{entry.name}` | {reason} | {program} |"
-    failed = {(c.file_name, entry.name) for c in certificates for entry in c.failed}
-    for key, remark in REMARKS.items():
-        if key in failed:
-            yield from ("", remark)
 
 
 def _biases(certificates: Sequence[Certificate]) -> Iterator[str]:

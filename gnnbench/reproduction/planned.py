@@ -19,6 +19,7 @@ from gnnbench.core.cell import Cell, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
+from gnnbench.harness.estimate import dataset_size
 from gnnbench.harness.plan import Plan, ReferenceOverrides, make_plan
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import Run
@@ -136,8 +137,11 @@ def _axes(cell: Cell, run: Run) -> CellRow:
 
 def _planned_row(cell: Cell, plan: Plan, run: Run, name: str) -> CellRow:
     """The columns of ``cells.csv`` that are known before a cell has run."""
+    size = dataset_size(cell.dataset)
     return replace(
         _axes(cell, run),
+        nodes=size.nodes if size else None,
+        feature_dim=size.width if size else None,
         id=cell.id,
         experiment=cell.experiment,
         system=name,

@@ -7,7 +7,7 @@ from written_runs import CELL, claim, epochs, timed, verdict_of, write_run
 
 from gnnbench.config import experiment
 from gnnbench.reproduction.evidence import open_runs
-from gnnbench.reproduction.planned import whole_plan
+from gnnbench.reproduction.planned import unmeasured_rows, whole_plan
 
 HALF = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
 ORDER = {"kind": "order", "number": None, "tolerance": None, "least": 0.1}
@@ -55,6 +55,15 @@ def test_unmeasured_cell_leaves_the_claim_unclear(stopped):
     assert "features.ratio=0.2" in judged.reason and "interrupted before" in judged.reason
     complete = stopped(lambda f: f["policy"] == "degree", name="complete")
     assert verdict_of(claim_on_degree(), complete).verdict == "holds"
+
+
+def test_unmeasured_cells_have_the_size_of_their_graph(stopped):
+    """Without it a claim about one width would miss the cells of all other widths."""
+    (evidence,) = open_runs([stopped(lambda f: f["ratio"] == 0.1)])
+    rows = unmeasured_rows(evidence.run)
+    assert {(r["dataset"], r["nodes"], r["feature_dim"]) for r in rows} == {
+        ("twitter~twin@0.005", 208261, 256)
+    }
 
 
 def test_another_run_may_have_the_missing_cells(stopped):

@@ -61,7 +61,10 @@ def test_pairs_without_noise_are_all_equal():
 def test_the_table_of_files(tmp_path, capsys):
     file = tmp_path / "calibrate.json"
     pairs = pairs_of(30, 0.02)
-    document = {"calibration": {"until": "compute", "device": "cpu"}, "log_ratios": {"wall_s": pairs}}
+    document = {
+        "calibration": {"until": "compute", "device": "cpu"},
+        "log_ratios": {"wall_s": pairs},
+    }
     file.write_text(json.dumps(document))
     validation.main([str(file)])
     header, *rows = capsys.readouterr().out.splitlines()
