@@ -127,6 +127,13 @@ WRITE_TIME = declare(
 MAPPING_SHARE = declare(
     "mapping_share", "1", "GPU memory used to map the table / bytes of the table"
 )
+KERNEL_TIME = declare(
+    "kernel_time_s", "s",
+    "time with a kernel of this process, in a traced epoch, while both processes run kernels",
+)  # fmt: skip
+KERNEL_OVERLAP = declare(
+    "kernel_overlap_s", "s", "part of it with kernels of producer and consumer at once"
+)
 HOT_SIMILARITY = declare(
     "hot_similarity",
     "1",

@@ -46,7 +46,8 @@ from gnnbench.distributed.producer_messages import (
 from gnnbench.distributed.remote_failure import RemoteFailure
 from gnnbench.distributed.remote_sampler import RemoteSampler
 from gnnbench.measure.allocated import private_bytes
-from gnnbench.measure.timeline import Timeline
+from gnnbench.measure.timeline import Span, Timeline
+from gnnbench.measure.trace import kernel_trace
 from gnnbench.pipelines.batch_buffer import BufferReleased, ProducerBuffer
 from gnnbench.pipelines.find import of_cell
 from gnnbench.pipelines.schedule import Stages
@@ -97,6 +98,13 @@ class Producer:
 
     def epoch(self, message: ProduceEpoch) -> None:
         """Run an epoch and pass on each of its batches, then its counts and spans."""
+        with kernel_trace(message.trace):
+            spans = self._run_epoch(message)
+        counts = self._count_epoch()
+        send(self._connection, RequestDone(counts, spans, self._peak_bytes()))
+
+    def _run_epoch(self, message: ProduceEpoch) -> list[Span]:
+        """Run an epoch and pass on each of its batches; return its spans."""
         self._counts.clear()  # of an epoch that failed
         self._position = 0
         for buffer in self._buffers:  # after a stopped epoch no release arrives
@@ -119,8 +127,7 @@ class Producer:
         if sampled is not None:
             spans += sampled.spans
             add_rows(self._counts, sampled.counts)
-        counts = self._count_epoch()
-        send(self._connection, RequestDone(counts, spans, self._peak_bytes()))
+        return spans
 
     def _produce(self, epoch: int, batches: list[Tensor], numbers: list[int]) -> None:
         """Run the phases of each batch, or of each window if the stages need windows.

@@ -83,18 +83,20 @@ class ProducerClient(Generic[B]):
         self.is_busy = True
 
     def begin_epoch(
-        self, epoch: int, batches: Sequence[Tensor], numbers: Sequence[int] | None = None
-    ) -> None:
+        self, epoch: int, batches: Sequence[Tensor], numbers: Sequence[int] | None = None,
+        trace: str = "",
+    ) -> None:  # fmt: skip
         """Request batches of an epoch; ends one that still runs.
 
         ``batches``: the seeds of each batch; ``numbers``: the place of each in the epoch, from 0
-        on by default.
+        on by default. ``trace``: the file for a trace of the process's kernels, "" for none.
         """
         self.stop()
         self.taken = 0
         seeds = torch.cat(list(batches)).cpu().numpy()
         places = list(range(len(batches)) if numbers is None else numbers)
-        self.request(ProduceEpoch(epoch, seeds, [b.numel() for b in batches], places))
+        lengths = [b.numel() for b in batches]
+        self.request(ProduceEpoch(epoch, seeds, lengths, places, trace))
 
     def receive(self) -> tuple[BufferFilled, B] | RequestDone:
         """Return the next batch and its buffer, opened, or the end of a request.

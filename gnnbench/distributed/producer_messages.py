@@ -49,13 +49,14 @@ class ProduceEpoch:
     """Run batches of an epoch.
 
     ``seeds``: those of all batches; ``lengths``: how many each batch has; ``numbers``: the place
-    of each batch in the epoch.
+    of each batch in the epoch. ``trace``: the file for a trace of the epoch's kernels, "" for none.
     """
 
     number: int
     seeds: npt.NDArray[np.int64]
     lengths: list[int]
     numbers: list[int]
+    trace: str = ""
 
 
 @dataclass(frozen=True)

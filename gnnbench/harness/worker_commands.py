@@ -218,8 +218,7 @@ class SystemCommands:
         self, epoch: int, path: str, graph: protocol.GraphLocation | None = None
     ) -> protocol.ProfileAnswer:
         """Write a trace of an epoch to a file."""
-        self._runner.diagnostics.trace(epoch, Path(path))
-        return {}
+        return {"facts": self._runner.diagnostics.trace(epoch, Path(path))}
 
     def memory(
         self, epoch: int, graph: protocol.GraphLocation | None = None

@@ -215,7 +215,12 @@ class OpenSpan:
 
 
 class Timeline:
-    """Collects the spans of one epoch. The harness starts and stops it; schedules add spans."""
+    """Collects the spans of one epoch. The harness starts and stops it; schedules add spans.
+
+    ``other_trace``: the file for a trace of the kernels of a second process, "" for none.
+    """
+
+    other_trace = ""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock

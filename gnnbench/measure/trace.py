@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from gnnbench.core.files import write_text
+from gnnbench.measure.kernel_overlap import KernelOverlap, Trace, kernel_overlap, kernel_times
 from gnnbench.measure.timeline import OpenSpan, SpanKey, Timeline
 from gnnbench.measure.trace_summary import summarize
+
+SUFFIX = ".json.gz"
 
 
 class TracedTimeline(Timeline):
@@ -48,13 +52,14 @@ class _TracedSpan(OpenSpan):
 def write_trace(
     work: Callable[[Timeline], object], warm_up: Callable[[], object], device: torch.device,
     path: Path, title: str,
-) -> None:  # fmt: skip
+) -> KernelOverlap | None:  # fmt: skip
     """Run ``work`` under the profiler and write its trace to ``path`` (``.json.gz``).
 
     A file of the same name that ends in ``.txt`` has the calls and kernels that took longest.
 
     ``work`` gets a timeline whose spans become ranges of the trace. ``title`` is the name of the
-    process in it.
+    process in it. If ``work`` also traces the kernels of a producer's process, returns how long
+    these and the kernels of this process run at once.
     """
     from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import ProfilerActivity, profile
@@ -66,17 +71,37 @@ def write_trace(
         torch.cuda.synchronize(device)
     timeline = TracedTimeline(Timeline.on(str(device)).clock)
     every_thread = _ExperimentalConfig(profile_all_threads=True)  # prefetching ones started earlier
+    path.parent.mkdir(parents=True, exist_ok=True)
+    other = path.with_name(f"{path.name.removesuffix(SUFFIX)}-producer{SUFFIX}")
+    timeline.other_trace = str(other)
     with profile(activities=activities, experimental_config=every_thread) as profiler:
         timeline.start()
         work(timeline)
         timeline.stop()
-    path.parent.mkdir(parents=True, exist_ok=True)
     profiler.export_chrome_trace(str(path))
-    _finish(path, title)
+    trace = _finish(path, title)
+    if not other.exists():
+        return None
+    gathers = kernel_times(_finish(other, f"{title}, producer"))
+    return kernel_overlap(gathers, kernel_times(trace))
 
 
-def _finish(path: Path, title: str) -> None:
-    """Name the process in a trace, and write its summary."""
+@contextmanager
+def kernel_trace(path: str) -> Iterator[None]:
+    """Write a trace of the kernels that this process runs meanwhile; "" for none."""
+    from torch.profiler import ProfilerActivity, profile
+
+    if not path:
+        yield
+        return
+    kind = ProfilerActivity.CUDA if torch.cuda.is_initialized() else ProfilerActivity.CPU
+    with profile(activities=[kind]) as profiler:
+        yield
+    profiler.export_chrome_trace(path)
+
+
+def _finish(path: Path, title: str) -> Trace:
+    """Name the process in a trace, write its summary, and return it."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     trace["traceName"] = title
@@ -86,6 +111,7 @@ def _finish(path: Path, title: str) -> None:
     with gzip.open(path, "wt", encoding="utf-8") as file:
         json.dump(trace, file)
     write_text(
-        path.with_name(path.name.removesuffix(".json.gz") + ".txt"),
+        path.with_name(path.name.removesuffix(SUFFIX) + ".txt"),
         f"{title}\n\n{summarize(trace['traceEvents'])}",
     )
+    return cast("Trace", trace)

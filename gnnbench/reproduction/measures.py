@@ -63,6 +63,7 @@ MEASURES: Mapping[str, MeasureFunction] = MappingProxyType(
         "memory_left": memory_measures.memory_left,
         "memory_of_rows": memory_measures.memory_of("features", "rows"),
         "memory_of_all_epochs": memory_measures.memory_of("topology", "features"),
+        "kernel_overlap": kernel_measures.kernel_overlap,
         "launches": kernel_measures.launches,
         "launches_a_hop": kernel_measures.launches_per_hop,
         "of_ceiling": kernel_measures.of_ceiling,

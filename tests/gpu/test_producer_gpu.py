@@ -244,3 +244,13 @@ def test_mps_limits_producer_and_trainer(processes, mps_daemon, small_graph):
     assert is_right, reason
     whole = torch.cuda.get_device_properties(0).multi_processor_count
     assert 0.8 * whole <= processors <= 0.9 * whole + mps.GRAIN
+
+
+def test_kernels_of_both_processes_are_traced(two, tmp_path):
+    system = two({"features": "uva", "features.access": "elementwise"}, **SMALL)
+    facts = system.diagnostics.trace(7, tmp_path / "trace.json.gz")
+    times = {(f["name"], f["where"]): f["value"] for f in facts}
+    producer, consumer = (times["kernel_time_s", side] for side in ("producer", "consumer"))
+    assert producer > 0 and consumer > 0
+    assert 0 <= times["kernel_overlap_s", ""] <= min(producer, consumer)
+    assert "elementwise_kernel" in (tmp_path / "trace-producer.txt").read_text()

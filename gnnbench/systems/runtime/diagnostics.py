@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Until
+from gnnbench.core.counters import KERNEL_OVERLAP, KERNEL_TIME
 from gnnbench.systems.runtime.built_system import BuiltSystem, foresee_untimed
 from gnnbench.systems.runtime.cache_curves import cache_curves
 from gnnbench.systems.runtime.copy_ceiling import CopyCeiling
@@ -50,8 +51,11 @@ class Diagnostics:
         batches = len(system.seeds(epoch))
         return kernels_of(lambda: self._run_unmeasured(epoch), batches, system.job.device)
 
-    def trace(self, epoch: int, path: Path) -> None:
-        """Write a trace of a warm epoch for Perfetto."""
+    def trace(self, epoch: int, path: Path) -> list[FactRow]:
+        """Write a trace of a warm epoch for Perfetto.
+
+        Returns how long kernels of a producer's process and of this one ran at once, if any.
+        """
         from gnnbench.measure.trace import write_trace
 
         cell = self._system.job.cell
@@ -60,10 +64,17 @@ class Diagnostics:
             for earlier in (epoch + 2, epoch + 1):
                 self._run_unmeasured(earlier)
 
-        write_trace(
+        overlap = write_trace(
             lambda timeline: self._run_unmeasured(epoch, timeline), warm_up,
             self._system.job.device, path, f"{cell.system} on {cell.dataset}",
         )  # fmt: skip
+        if overlap is None:
+            return []
+        facts = (
+            (KERNEL_TIME, "producer", overlap.first_s), (KERNEL_TIME, "consumer", overlap.second_s),
+            (KERNEL_OVERLAP, "", overlap.both_s),
+        )  # fmt: skip
+        return [FactRow(stage="schedule", name=m.name, value=v, where=w) for m, w, v in facts]
 
     def _run_unmeasured(self, epoch: int, timeline: Timeline | None = None) -> None:
         foresee_untimed(self._system, epoch)
