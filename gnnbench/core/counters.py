@@ -129,11 +129,12 @@ MAPPING_SHARE = declare(
 )
 KERNEL_TIME = declare(
     "kernel_time_s", "s",
-    "time with a kernel of this process, in a traced epoch, while both processes run kernels",
+    "time with a kernel of this process in a traced epoch",
 )  # fmt: skip
 KERNEL_OVERLAP = declare(
-    "kernel_overlap_s", "s", "part of it with kernels of producer and consumer at once"
-)
+    "kernel_overlap", "1",
+    "share of a gather's time with kernels of the consumer; mean of a traced epoch's gathers",
+)  # fmt: skip
 HOT_SIMILARITY = declare(
     "hot_similarity",
     "1",

@@ -1,56 +1,81 @@
-"""How long kernels of two processes run on a GPU at once, from a trace of each."""
+"""How much of a producer's gathers runs next to kernels of a consumer, from a trace of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from gnnbench.measure.timeline import Span, sweep
-
-FIRST, SECOND = "first", "second"
 Trace = Mapping[str, object]
-Times = list[tuple[float, float]]
 
 
-@dataclass(frozen=True)
-class KernelOverlap:
-    """Time with a kernel of the first process, of the second, and of both (s)."""
+class Kernel(NamedTuple):
+    """A kernel of a GPU; ``begin`` and ``end`` in nanoseconds since the epoch of Unix."""
 
-    first_s: float
-    second_s: float
-    both_s: float
+    name: str
+    begin: int
+    end: int
 
 
-def kernel_times(trace: Trace) -> Times:
-    """Return begin and end of each kernel of a trace (s since the epoch of Unix), without copies.
+def kernels_in(trace: Trace) -> list[Kernel]:
+    """Return the kernels of a trace, without copies.
 
     ``trace`` is a Chrome trace as torch's profiler writes it. Its times count from
-    ``baseTimeNanoseconds``, a reading of the system's clock, which all processes share.
+    ``baseTimeNanoseconds``, a reading of the system's clock, which all processes share. Raises
+    ``ValueError`` for a trace without it.
     """
-    base = float(str(trace.get("baseTimeNanoseconds", 0))) / 1e9
-    events = trace["traceEvents"]
-    assert isinstance(events, Iterable)
-    times: Times = []
+    base, events = trace.get("baseTimeNanoseconds"), trace.get("traceEvents")
+    if not isinstance(base, int) or not isinstance(events, list):
+        raise ValueError("not a trace of torch's profiler with a base time")
+    kernels = []
     for event in events:
         if event.get("cat") == "kernel":
-            begin = base + float(event["ts"]) / 1e6
-            times.append((begin, begin + float(event["dur"]) / 1e6))
-    return times
+            begin = base + round(1e3 * event["ts"])
+            kernels.append(Kernel(event["name"], begin, begin + round(1e3 * event["dur"])))
+    return kernels
 
 
-def kernel_overlap(first: Times, second: Times) -> KernelOverlap:
-    """Return how long kernels of two processes run, and how long at once.
+def busy_s(kernels: Sequence[Kernel]) -> float:
+    """Return how long at least one of the kernels runs (s)."""
+    return sum(end - begin for begin, end in _merged(kernels)) / 1e9
 
-    Only the time counts in which both processes are at work: from the later of their first kernels
-    to the earlier of their last.
+
+def gather_shares(producer: Sequence[Kernel], consumer: Sequence[Kernel]) -> list[float]:
+    """Return for each gather of the producer the share of its time with kernels of the consumer.
+
+    Its gathers are the launches of the kernel with the most time. Empty without kernels.
     """
-    if not first or not second:
-        return KernelOverlap(0.0, 0.0, 0.0)
-    begin = max(min(b for b, _ in times) for times in (first, second))
-    end = min(max(e for _, e in times) for times in (first, second))
-    if end <= begin:
-        return KernelOverlap(0.0, 0.0, 0.0)
-    spans = [Span(name, "", 0, *t) for name, own in ((FIRST, first), (SECOND, second)) for t in own]
-    swept = sweep(spans, begin, end)
-    times = {name: swept.alone.get(name, 0.0) + swept.overlap for name in (FIRST, SECOND)}
-    return KernelOverlap(times[FIRST], times[SECOND], swept.overlap)
+    times: Counter[str] = Counter()
+    for kernel in producer:
+        times[kernel.name] += kernel.end - kernel.begin
+    if not times:
+        return []
+    name = times.most_common(1)[0][0]
+    busy = _merged(consumer)
+    return [
+        _common(kernel, busy) / (kernel.end - kernel.begin)
+        for kernel in producer
+        if kernel.name == name and kernel.end > kernel.begin
+    ]
+
+
+def _merged(kernels: Sequence[Kernel]) -> list[tuple[int, int]]:
+    """Return the intervals with at least one kernel, in order."""
+    merged: list[tuple[int, int]] = []
+    for _, begin, end in sorted(kernels, key=lambda k: k.begin):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _common(kernel: Kernel, busy: Sequence[tuple[int, int]]) -> int:
+    """Return how much of a kernel's time lies in disjoint, ordered intervals (ns)."""
+    common = 0
+    for begin, end in busy[max(bisect_right(busy, (kernel.begin, kernel.begin)) - 1, 0) :]:
+        if begin >= kernel.end:
+            break
+        common += max(min(end, kernel.end) - max(begin, kernel.begin), 0)
+    return common

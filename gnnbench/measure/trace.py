@@ -12,7 +12,7 @@ from typing import cast
 import torch
 
 from gnnbench.core.files import write_text
-from gnnbench.measure.kernel_overlap import KernelOverlap, Trace, kernel_overlap, kernel_times
+from gnnbench.measure.kernel_overlap import Trace
 from gnnbench.measure.timeline import OpenSpan, SpanKey, Timeline
 from gnnbench.measure.trace_summary import summarize
 
@@ -52,14 +52,13 @@ class _TracedSpan(OpenSpan):
 def write_trace(
     work: Callable[[Timeline], object], warm_up: Callable[[], object], device: torch.device,
     path: Path, title: str,
-) -> KernelOverlap | None:  # fmt: skip
+) -> list[Trace]:  # fmt: skip
     """Run ``work`` under the profiler and write its trace to ``path`` (``.json.gz``).
 
     A file of the same name that ends in ``.txt`` has the calls and kernels that took longest.
 
     ``work`` gets a timeline whose spans become ranges of the trace. ``title`` is the name of the
-    process in it. If ``work`` also traces the kernels of a producer's process, returns how long
-    these and the kernels of this process run at once.
+    process in it. Returns the trace, and that of the producer's process if ``work`` has one.
     """
     from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import ProfilerActivity, profile
@@ -79,11 +78,10 @@ def write_trace(
         work(timeline)
         timeline.stop()
     profiler.export_chrome_trace(str(path))
-    trace = _finish(path, title)
-    if not other.exists():
-        return None
-    gathers = kernel_times(_finish(other, f"{title}, producer"))
-    return kernel_overlap(gathers, kernel_times(trace))
+    traces = [_finish(path, title)]
+    if other.exists():
+        traces.append(_finish(other, f"{title}, producer"))
+    return traces
 
 
 @contextmanager

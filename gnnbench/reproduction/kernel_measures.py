@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gnnbench.core.counters import KERNEL_OVERLAP, KERNEL_TIME
 from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
 from gnnbench.reproduction.interval_arithmetic import exact, or_nan
 from gnnbench.schema import CellRow, RooflineRow
@@ -37,21 +36,6 @@ def aggregate_rate(direction: str) -> MeasureFunction:
         return Estimate(value, low, high, min(rate.n for _, rate in layers))
 
     return measure
-
-
-def kernel_overlap(evidence: RunEvidence, row: CellRow) -> Estimate:
-    """Time with kernels of producer and consumer at once / kernel time of the shorter of the two.
-
-    Of one traced epoch, to which it is exact. 1 if the kernels of one side always run next to
-    those of the other.
-    """
-    both = evidence.metrics.value(row["id"], "schedule", KERNEL_OVERLAP)
-    own = [
-        evidence.metrics.value(row["id"], "schedule", KERNEL_TIME, side)
-        for side in ("producer", "consumer")
-    ]
-    times = [time for time in own if time]
-    return exact(both / min(times)) if both is not None and len(times) == 2 else NOTHING
 
 
 def of_ceiling(evidence: RunEvidence, row: CellRow) -> Estimate:

@@ -3,7 +3,7 @@
 ``python -m gnnbench.statistics.simulation`` prints a CSV table. The noise between trials has one of
 ``KINDS``; that between rounds is normal, and with ``correlated`` each round resembles the one
 before. Comparisons differ in both scales, as real ones do. With ``dependent``, pairs are not
-independent, which all rules assume and A/A pairs show (docs/trust.md); no rule holds then.
+independent, which all rules assume; no rule holds then.
 """
 
 from __future__ import annotations

@@ -8,40 +8,60 @@ import time
 
 import pytest
 
-from gnnbench.measure.kernel_overlap import KernelOverlap, kernel_overlap, kernel_times
+from gnnbench.measure.kernel_overlap import Kernel, busy_s, gather_shares, kernels_in
+
+TRACE = {
+    "baseTimeNanoseconds": 5_000_000_000,
+    "traceEvents": [
+        {"cat": "kernel", "name": "gather", "ph": "X", "ts": 1000.0, "dur": 500.25},
+        {"cat": "gpu_memcpy", "name": "Memcpy HtoD", "ph": "X", "ts": 0.0, "dur": 9000.0},
+        {"cat": "cpu_op", "name": "aten::mm", "ph": "X", "ts": 0.0, "dur": 9000.0},
+        {"name": "process_name", "ph": "M", "args": {"name": "python"}},
+    ],
+}
 
 
-def test_kernels_without_copies_in_seconds_of_the_system_clock():
-    trace = {
-        "baseTimeNanoseconds": 5_000_000_000,
-        "traceEvents": [
-            {"cat": "kernel", "name": "gather", "ph": "X", "ts": 1000.0, "dur": 500.0},
-            {"cat": "gpu_memcpy", "name": "Memcpy HtoD", "ph": "X", "ts": 0.0, "dur": 9000.0},
-            {"cat": "cpu_op", "name": "aten::mm", "ph": "X", "ts": 0.0, "dur": 9000.0},
-            {"name": "process_name", "ph": "M", "args": {"name": "python"}},
-        ],
-    }
-    ((begin, end),) = kernel_times(trace)
-    assert (begin, end) == pytest.approx((5.001, 5.0015))
+def test_kernels_without_copies_by_the_system_clock():
+    assert kernels_in(TRACE) == [Kernel("gather", 5_001_000_000, 5_001_500_250)]
+
+
+@pytest.mark.parametrize("missing", sorted(TRACE))
+def test_a_trace_without_a_base_time_is_refused(missing):
+    with pytest.raises(ValueError, match="not a trace"):
+        kernels_in({key: value for key, value in TRACE.items() if key != missing})
+
+
+def kernels(name, *times):
+    return [Kernel(name, begin, end) for begin, end in times]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "expected"),
+    ("gathers", "training", "shares"),
     [
-        # one gather from 0 to 4, kernels of the training at 1 to 2 and 3 to 6: from 1 to 4
-        ([(0, 4)], [(1, 2), (3, 6)], (3, 2, 2)),
-        ([(0, 2), (4, 6)], [(2, 4), (6, 8)], (2, 2, 0)),  # in turn: from 2 to 6
-        ([(0, 1), (9, 10)], [(0, 10)], (2, 10, 2)),
-        ([(0, 3), (1, 2)], [(0, 3)], (3, 3, 3)),  # kernels of one process, too, may overlap
-        ([(0, 1)], [(2, 3)], (0, 0, 0)),  # never at work together
-        ([], [(0, 1)], (0, 0, 0)),
+        ([(0, 4)], [(1, 2), (3, 6)], [0.5]),
+        ([(0, 2), (4, 6)], [(2, 4), (6, 8)], [0, 0]),  # in turn
+        ([(0, 1), (9, 10)], [(0, 10)], [1, 1]),
+        ([(0, 4)], [(0, 2), (1, 3)], [0.75]),  # kernels of the training overlap each other
+        ([(2, 3)], [(0, 1), (0, 9)], [1]),
+        ([(0, 1)], [(2, 3)], [0]),
+        ([(0, 1)], [], [0]),
+        ([], [(0, 1)], []),
+        ([(1, 1), (2, 4)], [(3, 9)], [0.5]),  # one too short for the clock
     ],
 )
-def test_overlap(first, second, expected):
-    found = kernel_overlap(first, second)
-    assert (found.first_s, found.second_s, found.both_s) == pytest.approx(expected)
-    swapped = kernel_overlap(second, first)
-    assert swapped == KernelOverlap(found.second_s, found.first_s, found.both_s)
+def test_shares_of_gathers(gathers, training, shares):
+    found = gather_shares(kernels("gather", *gathers), kernels("mm", *training))
+    assert found == pytest.approx(shares)
+
+
+def test_only_the_kernel_with_the_most_time_is_the_gather():
+    producer = kernels("fill", (0, 1), (4, 5)) + kernels("gather", (1, 4))
+    assert gather_shares(producer, kernels("mm", (1, 4))) == [1]
+
+
+def test_time_with_a_kernel_counts_once():
+    assert busy_s(kernels("mm", (0, 3), (1, 2), (5, 6))) == pytest.approx(4e-9)
+    assert busy_s([]) == 0
 
 
 PROGRAM = """
@@ -66,6 +86,6 @@ def test_times_of_processes_are_on_one_clock(tmp_path):
         for event in trace["traceEvents"]:
             if event.get("cat") == "cpu_op":
                 event["cat"] = "kernel"
-        (first, _), *_ = sorted(kernel_times(trace))
+        first = min(kernel.begin for kernel in kernels_in(trace)) / 1e9
         assert begin - 0.005 < first < time.time()
         assert first - begin < 1.0

@@ -66,9 +66,39 @@ def test_the_table_of_files(tmp_path, capsys):
         "log_ratios": {"wall_s": pairs},
     }
     file.write_text(json.dumps(document))
-    validation.main([str(file)])
+    assert validation.main([str(file)]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.startswith("file,device,measured_pairs,rule,false,power_5,power_10,coverage")
     assert [row.split(",")[3] for row in rows[:2]] == ["student 5/10", "moderated 3/5/10"]
     assert all(row.split(",")[2] == "30" for row in rows)
     assert not any(math.isnan(float(value)) for value in rows[0].split(",")[4:])
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "Expecting value"),
+        ("[]", "list indices"),
+        ('{"calibration": {"until": "compute", "device": "cpu"}}', "log_ratios"),
+        (
+            '{"calibration": {"until": "compute", "device": "tpu"}, "log_ratios": {"wall_s": []}}',
+            "tpu",
+        ),
+        (
+            '{"calibration": {"until": "compute", "device": "cpu"}, "log_ratios": {"wall_s": []}}',
+            "0 pairs are too few",
+        ),
+    ],
+)
+def test_other_files_are_named(content, why, tmp_path, capsys):
+    file = tmp_path / "other.json"
+    file.write_text(content)
+    assert validation.main([str(file)]) == 6
+    error = capsys.readouterr().err
+    assert str(file) in error and why in error
+
+
+@pytest.mark.parametrize("bad", [[0.1], [], [0.1, math.nan]], ids=["one round", "empty", "nan"])
+def test_pairs_that_say_nothing_of_their_rounds_are_refused(bad):
+    with pytest.raises(ValueError, match="fewer than two rounds, or a value"):
+        validation.validate([*pairs_of(30, 0.02), bad], Rule(), None)

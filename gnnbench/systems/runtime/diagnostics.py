@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import KERNEL_OVERLAP, KERNEL_TIME
+from gnnbench.measure.kernel_overlap import Kernel, busy_s, gather_shares, kernels_in
+from gnnbench.statistics.estimates import mean_interval
 from gnnbench.systems.runtime.built_system import BuiltSystem, foresee_untimed
 from gnnbench.systems.runtime.cache_curves import cache_curves
 from gnnbench.systems.runtime.copy_ceiling import CopyCeiling
@@ -54,7 +56,7 @@ class Diagnostics:
     def trace(self, epoch: int, path: Path) -> list[FactRow]:
         """Write a trace of a warm epoch for Perfetto.
 
-        Returns how long kernels of a producer's process and of this one ran at once, if any.
+        Returns how much of a producer's gathers ran next to kernels of this process, if any.
         """
         from gnnbench.measure.trace import write_trace
 
@@ -64,17 +66,11 @@ class Diagnostics:
             for earlier in (epoch + 2, epoch + 1):
                 self._run_unmeasured(earlier)
 
-        overlap = write_trace(
+        traces = write_trace(
             lambda timeline: self._run_unmeasured(epoch, timeline), warm_up,
             self._system.job.device, path, f"{cell.system} on {cell.dataset}",
         )  # fmt: skip
-        if overlap is None:
-            return []
-        facts = (
-            (KERNEL_TIME, "producer", overlap.first_s), (KERNEL_TIME, "consumer", overlap.second_s),
-            (KERNEL_OVERLAP, "", overlap.both_s),
-        )  # fmt: skip
-        return [FactRow(stage="schedule", name=m.name, value=v, where=w) for m, w, v in facts]
+        return _overlap_facts(*map(kernels_in, traces)) if len(traces) == 2 else []
 
     def _run_unmeasured(self, epoch: int, timeline: Timeline | None = None) -> None:
         foresee_untimed(self._system, epoch)
@@ -141,3 +137,19 @@ class Diagnostics:
         if curves:
             tables["curves"] = curves
         return tables
+
+
+def _overlap_facts(consumer: Sequence[Kernel], producer: Sequence[Kernel]) -> list[FactRow]:
+    """Kernel times of both processes and the mean share over gathers; empty without gathers."""
+    if not (shares := gather_shares(producer, consumer)):
+        return []
+    share = mean_interval(shares)
+    times = [
+        FactRow(stage="schedule", name=KERNEL_TIME.name, value=busy_s(own), where=where)
+        for where, own in (("producer", producer), ("consumer", consumer))
+    ]
+    overlap = FactRow(
+        stage="schedule", name=KERNEL_OVERLAP.name, value=share.value, where="", low=share.low,
+        high=share.high, n=share.n,
+    )  # fmt: skip
+    return [*times, overlap]

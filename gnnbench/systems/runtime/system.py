@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, NotRequired, TypedDict
 
 from gnnbench.core import names
 from gnnbench.core.cell import Cell
@@ -21,12 +21,15 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems, and imports of a
 
 
 class FactRow(TypedDict):
-    """A number that belongs to a cell, not to an epoch."""
+    """A number that belongs to a cell, not to an epoch; with its 95 % interval if it is a mean."""
 
     stage: str
     name: str
     value: float
     where: str
+    low: NotRequired[float]
+    high: NotRequired[float]
+    n: NotRequired[int]
 
 
 class StageRow(TypedDict, total=False):

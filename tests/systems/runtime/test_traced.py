@@ -6,6 +6,9 @@ import json
 import pytest
 from compose import make, run
 
+from gnnbench.measure.kernel_overlap import Kernel
+from gnnbench.systems.runtime.diagnostics import _overlap_facts
+
 
 @pytest.mark.parametrize(
     "settings", [{}, {"schedule": "prefetch"}, {"features": "cache", "features.policy": "optimal"}]
@@ -36,13 +39,22 @@ def test_producer_writes_a_trace_of_its_own(small_graph, tmp_path):
         calls = {e["name"] for e in events if e.get("cat") == "cpu_op"}
         assert any("gnnbench::" in name for name in calls)
         assert (tmp_path / "trace-producer.txt").read_text().splitlines()[0].endswith(", producer")
-        # there are no kernels on a CPU
-        assert [(f["name"], f["where"], f["value"]) for f in facts] == [
-            ("kernel_time_s", "producer", 0), ("kernel_time_s", "consumer", 0),
-            ("kernel_overlap_s", "", 0),
-        ]  # fmt: skip
+        assert facts == []  # there are no kernels on a CPU
         producer.unlink()
         assert run(system, 8).batches == len(system.seeds(8))
         assert not producer.exists()  # later epochs are not traced
     finally:
         system.close()
+
+
+def test_overlap_is_the_mean_over_gathers_with_its_interval():
+    producer = [Kernel("gather", 100 * n, 100 * n + 50) for n in range(4)]
+    consumer = [Kernel("mm", 100 * n + 25, 100 * n + 75) for n in range(3)]  # not next to the last
+    times = _overlap_facts(consumer, producer)
+    assert [(f["where"], f["value"]) for f in times[:2]] == [
+        ("producer", 2e-7), ("consumer", 1.5e-7),
+    ]  # fmt: skip
+    share = times[2]
+    assert (share["value"], share["n"]) == (0.375, 4)
+    assert share["low"] == pytest.approx(0.375 - 3.182 * 0.25 / 2, abs=1e-3)
+    assert _overlap_facts(consumer, []) == []
