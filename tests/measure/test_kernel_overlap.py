@@ -67,7 +67,6 @@ def test_time_with_a_kernel_counts_once():
 PROGRAM = """
 import sys, time, torch
 from torch.profiler import ProfilerActivity, profile
-time.sleep(float(sys.argv[2]))
 with profile(activities=[ProfilerActivity.CPU]) as profiler:
     now = time.time()
     torch.ones(10)
@@ -76,16 +75,13 @@ print(now)
 """
 
 
-def test_times_of_processes_are_on_one_clock(tmp_path):
-    """A call of each process is at its wall-clock time, whenever its profiler was started."""
-    for wait in ("0", "0.5"):
-        path = tmp_path / f"{wait}.json.gz"
-        words = [sys.executable, "-c", PROGRAM, str(path), wait]
-        begin = float(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-        trace = json.loads(gzip.decompress(path.read_bytes()))
-        for event in trace["traceEvents"]:
-            if event.get("cat") == "cpu_op":
-                event["cat"] = "kernel"
-        first = min(kernel.begin for kernel in kernels_in(trace)) / 1e9
-        assert begin - 0.005 < first < time.time()
-        assert first - begin < 1.0
+def test_times_of_another_process_are_on_the_system_clock(tmp_path):
+    path, before = tmp_path / "trace.json.gz", time.time()
+    words = [sys.executable, "-c", PROGRAM, str(path)]
+    begin = float(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    for event in trace["traceEvents"]:
+        if event.get("cat") == "cpu_op":
+            event["cat"] = "kernel"
+    first = min(kernel.begin for kernel in kernels_in(trace)) / 1e9
+    assert before < begin - 0.005 < first < time.time()
