@@ -68,7 +68,7 @@ class Consumer(Schedule):
         """
         if not batches:
             return
-        self.client.begin_epoch(epoch, batches, trace=timeline.other_trace)
+        self.client.begin_epoch(epoch, batches, trace=timeline.producer_trace)
         position = 0
         try:
             while not isinstance(received := self.client.receive(), RequestDone):

@@ -217,10 +217,10 @@ class OpenSpan:
 class Timeline:
     """Collects the spans of one epoch. The harness starts and stops it; schedules add spans.
 
-    ``other_trace``: the file for a trace of the kernels of a second process, "" for none.
+    ``producer_trace``: the file for a trace of the producer's kernels, "" for none.
     """
 
-    other_trace = ""
+    producer_trace = ""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock

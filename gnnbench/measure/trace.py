@@ -72,7 +72,7 @@ def write_trace(
     every_thread = _ExperimentalConfig(profile_all_threads=True)  # prefetching ones started earlier
     path.parent.mkdir(parents=True, exist_ok=True)
     other = path.with_name(f"{path.name.removesuffix(SUFFIX)}-producer{SUFFIX}")
-    timeline.other_trace = str(other)
+    timeline.producer_trace = str(other)
     with profile(activities=activities, experimental_config=every_thread) as profiler:
         timeline.start()
         work(timeline)

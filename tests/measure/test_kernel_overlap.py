@@ -50,8 +50,8 @@ def kernels(name, *times):
     ],
 )
 def test_shares_of_gathers(gathers, training, shares):
-    found = gather_shares(kernels("gather", *gathers), kernels("mm", *training))
-    assert found == pytest.approx(shares)
+    result = gather_shares(kernels("gather", *gathers), kernels("mm", *training))
+    assert result == pytest.approx(shares)
 
 
 def test_only_the_kernel_with_the_most_time_is_the_gather():
