@@ -23,10 +23,11 @@ class AsyncTaskQueue(TaskQueue):
     """An epoch's batches, each a step of one rank; ranks take the oldest batch in the queue.
 
     A rank receives its batch c, counted from 1, only when every other rank that trains has finished
-    its batch c - ``staleness``. So a gradient lacks at most 2 ``staleness`` - 1 updates of each
-    other rank. A standby Trainer trains while it has a batch, and then counts on from the slowest
-    rank. GNNLab's profit is computed whenever a standby Trainer requests a batch. The epoch ends
-    for all ranks when all batches are trained on.
+    its batch c - ``staleness``. It reads the weights for batch c with its update of batch c - 1. So
+    a gradient lacks at most 2 ``staleness`` updates of each other rank. A standby Trainer trains
+    while it has a batch, and then counts on from the slowest rank. GNNLab's profit is computed
+    whenever a standby Trainer requests a batch. The epoch ends for all ranks when all batches are
+    trained on.
     """
 
     def __init__(

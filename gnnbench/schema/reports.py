@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from gnnbench.schema.cell_internals import CurveRow, KernelRow, StageRow
-from gnnbench.schema.measured import MetricRow
 from gnnbench.schema.roofline import RooflineRow
 
 CountRow = list["str | float"]  # (stage, measure, where, value)
@@ -92,16 +91,27 @@ class CellReport(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class ProfileFact:
+    """A number of a profiling process; ``samples`` are what it is the mean of, if anything."""
+
+    stage: str
+    name: str
+    value: float
+    where: str = ""
+    samples: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
 class Profile:
     """Tables of a cell's profiling processes; ``error`` where one failed.
 
-    Rows have no cell yet. ``facts`` have no unit, ``counters`` a kernel and its hardware counters.
+    Rows have no cell yet. ``counters`` have a kernel and its hardware counters.
     """
 
     stages: Sequence[StageRow] = ()
     kernels: Sequence[KernelRow] = ()
     curves: Sequence[CurveRow] = ()
-    facts: Sequence[MetricRow] = ()
+    facts: Sequence[ProfileFact] = ()
     counters: Sequence[RooflineRow] = ()
     error: str = ""
 
@@ -112,7 +122,7 @@ class Profile:
             [StageRow(**row) for row in tables.get("stages", ())],
             [KernelRow(**row) for row in tables.get("kernels", ())],
             [CurveRow(**row) for row in tables.get("curves", ())],
-            [MetricRow(**row) for row in tables.get("facts", ())],
+            [ProfileFact(**row) for row in tables.get("facts", ())],
             [RooflineRow(**row) for row in tables.get("counters", ())],
             tables.get("error", ""),
         )

@@ -64,6 +64,32 @@ def test_a_rank_waits_for_the_slowest_one(staleness):
     assert [rank for rank, _ in assigned(tasks)] == [0]
 
 
+@pytest.mark.parametrize("staleness", [1, 2, 5])
+def test_a_gradient_lacks_at_most_twice_the_staleness(staleness):
+    """Rank 0 reads weights before rank 1 has begun, and rank 1 then goes as far as it may."""
+
+    def train(rank):
+        tasks.request_share(rank, 0.0)
+        given = assigned(tasks)
+        tasks.finish(rank)
+        return len(given)
+
+    tasks = queue(9 * staleness, 2, staleness)
+    tasks.request_share(1, 0.0)
+    assert len(assigned(tasks)) == 1
+    assert [train(0) for _ in range(staleness)] == [1] * staleness  # the last one reads weights
+    tasks.finish(1)
+    tasks.request_share(0, 0.0)
+    assert len(assigned(tasks)) == 1
+    lacks = 1
+    tasks.request_share(1, 0.0)
+    while assigned(tasks):
+        tasks.finish(1)
+        lacks += 1
+        tasks.request_share(1, 0.0)
+    assert lacks == 2 * staleness
+
+
 def test_the_epoch_ends_for_all_ranks_after_the_last_update():
     tasks = queue(2, 2, staleness=2)
     for rank in (0, 1):

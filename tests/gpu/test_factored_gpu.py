@@ -242,7 +242,7 @@ def test_two_trainers_update_asynchronously(ranks, small_graph):
         assert report.ok, report.reason
         counts = counted(report)
         assert counts["schedule", "updates", ""] == 10
-        assert max(counts["schedule", "stale_most", rank] for rank in "01") <= 3
+        assert max(counts["schedule", "stale_most", rank] for rank in "01") <= 4
         after = system.trainer.model.state_dict()
         assert any(not torch.equal(before[name], after[name]) for name in after)
 

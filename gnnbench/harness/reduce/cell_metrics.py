@@ -18,6 +18,7 @@ from gnnbench.harness.reduce.overlap_bounds import bound_rows
 from gnnbench.schema import MetricRow
 from gnnbench.schema.reports import CellReport, Profile
 from gnnbench.schema.samples import EpochSample, read_counts
+from gnnbench.statistics.estimates import mean_interval
 
 if TYPE_CHECKING:
     from gnnbench.harness.journal import JournalState
@@ -57,9 +58,12 @@ def setup_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
 def profile_metrics(cell: Cell, journal: JournalState) -> list[MetricRow]:
     """Results of a profiling run, which is part of no epoch."""
     return [
-        m.metric(cell.id, fact.stage, m.meaning(fact.name), fact.value, where=fact.where)
+        m.metric(
+            cell.id, fact.stage, m.meaning(fact.name),
+            mean_interval(fact.samples) if fact.samples else fact.value, where=fact.where,
+        )
         for fact in journal.profiles.get(cell.id, Profile()).facts
-    ]
+    ]  # fmt: skip
 
 
 def epoch_metrics(cell: Cell, journal: JournalState, pair: CellPair | None) -> list[MetricRow]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from gnnbench.core.cell import Until
 from gnnbench.core.counters import KERNEL_OVERLAP, KERNEL_TIME
 from gnnbench.measure.kernel_overlap import Kernel, busy_s, gather_shares, kernels_in
-from gnnbench.statistics.estimates import mean_interval
 from gnnbench.systems.runtime.built_system import BuiltSystem, foresee_untimed
 from gnnbench.systems.runtime.cache_curves import cache_curves
 from gnnbench.systems.runtime.copy_ceiling import CopyCeiling
@@ -41,7 +41,7 @@ class Diagnostics:
         from gnnbench.systems.runtime.memory import memory_facts
 
         facts = memory_facts(self._system, plain, epoch)
-        return [FactRow(stage=s, name=n, value=v, where=w) for s, n, v, w in facts]
+        return [FactRow(stage=s, name=n, value=v, where=w, samples=()) for s, n, v, w in facts]
 
     def kernels(self, epoch: int) -> list[KernelRow]:
         """Return rows of ``kernels.csv``: what the GPU runs in a warm epoch, as it is timed."""
@@ -133,7 +133,9 @@ class Diagnostics:
         system.job.counts.clear()
         tables: ProfileTables = {}
         if facts:
-            tables["facts"] = [FactRow(stage=s, name=n, value=v, where="") for s, n, v in facts]
+            tables["facts"] = [
+                FactRow(stage=s, name=n, value=v, where="", samples=()) for s, n, v in facts
+            ]
         if curves:
             tables["curves"] = curves
         return tables
@@ -143,13 +145,11 @@ def _overlap_facts(consumer: Sequence[Kernel], producer: Sequence[Kernel]) -> li
     """Kernel times of both processes and the mean share over gathers; empty without gathers."""
     if not (shares := gather_shares(producer, consumer)):
         return []
-    share = mean_interval(shares)
     times = [
-        FactRow(stage="schedule", name=KERNEL_TIME.name, value=busy_s(own), where=where)
+        FactRow(stage="schedule", name=KERNEL_TIME.name, value=busy_s(own), where=where, samples=())
         for where, own in (("producer", producer), ("consumer", consumer))
     ]
     overlap = FactRow(
-        stage="schedule", name=KERNEL_OVERLAP.name, value=share.value, where="", low=share.low,
-        high=share.high, n=share.n,
+        stage="schedule", name=KERNEL_OVERLAP.name, value=fmean(shares), where="", samples=shares
     )  # fmt: skip
     return [*times, overlap]

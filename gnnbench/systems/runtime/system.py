@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NotRequired, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from gnnbench.core import names
 from gnnbench.core.cell import Cell
@@ -21,15 +21,13 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems, and imports of a
 
 
 class FactRow(TypedDict):
-    """A number that belongs to a cell, not to an epoch; with its 95 % interval if it is a mean."""
+    """A number that belongs to a cell, not to an epoch; with its samples if it is their mean."""
 
     stage: str
     name: str
     value: float
     where: str
-    low: NotRequired[float]
-    high: NotRequired[float]
-    n: NotRequired[int]
+    samples: Sequence[float]
 
 
 class StageRow(TypedDict, total=False):
