@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnnbench.config.experiment import MeasureLimits
 from gnnbench.core.cell import Cell, Until, flat
 from gnnbench.core.errors import DataError, GnnbenchError
-from gnnbench.core.fanouts import ALL, at_most
+from gnnbench.core.fanouts import at_most
+from gnnbench.datasets.expected_batch import BatchSize, expected_batch
 from gnnbench.harness.environment import facts
 from gnnbench.harness.plan import CellPair, Plan
 from gnnbench.measure import machine
@@ -24,8 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Rates:
     """Work per second: sampled edges, bytes of gathered rows, aggregated edges (forward and
-    backward) and operations of dense layers. Edges and nodes are counted as a tree without
-    repetition.
+    backward) and operations of dense layers.
     """
 
     sampled: float
@@ -34,8 +36,10 @@ class Rates:
     flops: float
 
 
-# Two cores of an EPYC: medians of 400 cells of all systems. An H100 with 16 cores: 40 cells.
-RATES = {"cpu": Rates(40e6, 6e9, 12e6, 30e9), "cuda": Rates(2e9, 30e9, 1e9, 10e12)}
+# Two cores of an EPYC or Xeon; an H100 or H200 with 16 cores. Of the committed cells, 849 and 511,
+# the estimate is at the median 1.1, 0.5 and 2.3 times an epoch that samples, also loads, also
+# trains on a CPU, and 1.0, 1.0 and 1.1 times on a GPU.
+RATES = {"cpu": Rates(22e6, 3e9, 12e6, 50e9), "cuda": Rates(2.8e9, 37e9, 4e9, 13e12)}
 SAMPLED_BY_A_CORE = 20e6  # edges per second, where the cores sample for a GPU
 # Seconds of a cell's trials besides its epochs, by type of device.
 START_S = {"cpu": 0.5, "cuda": 1.7}  # fork, open, set-up, end
@@ -71,7 +75,7 @@ def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     size = _size(pair.system)
     if size is None:
         return Estimate(None, None)
-    nodes, edges, width, _ = size
+    nodes, edges = size.nodes, size.edges
     device, n = pair.system.device, len(cells)
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
     a_start = START_S[device] + (FRESH_S[device] if measure.memory else 0.0)
@@ -88,10 +92,10 @@ def estimate(pair: CellPair, measure: MeasureLimits) -> Estimate:
     seconds = max(first_s, min(first_s + (look - 1) * trial_s, budget_s))
     if pair.system.until == Until.SAMPLE.word:
         seconds += measure.looks * (PROFILE_S[device] + _epoch_seconds(pair.system, size))
-    grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
-    batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
-    graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
-    return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
+    row = 4 * size.width
+    batch_rows = int(size.batch(pair.system.fanouts, pair.system.batch_size).nodes)
+    graph = 8 * nodes + 4 * edges + nodes * (row + 8)
+    return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * row * batch_rows))
 
 
 def usual_rounds(device: str, measure: MeasureLimits, start_s: float, round_s: float) -> int:
@@ -111,6 +115,21 @@ class DatasetSize(NamedTuple):
     edges: int
     width: int  # of a row of features
     train: int  # nodes
+    path: Path | None = None  # of the prepared graph
+
+    def batch(self, fanouts: Sequence[int], seeds: int) -> BatchSize:
+        """Return the size of a sampled batch.
+
+        Without a prepared graph it is a tree of distinct nodes of mean degree, limited by the
+        graph: an upper bound.
+        """
+        if self.path is not None:
+            return expected_batch(self.path, tuple(fanouts), seeds)
+        edges, nodes = 0.0, float(seeds)
+        for fanout in fanouts:
+            drawn = nodes * at_most(fanout, self.edges / self.nodes)
+            edges, nodes = edges + drawn, min(nodes + drawn, self.nodes)
+        return BatchSize(edges, nodes)
 
 
 def dataset_size(dataset: str) -> DatasetSize | None:
@@ -123,7 +142,8 @@ def dataset_size(dataset: str) -> DatasetSize | None:
             return DatasetSize(shape.nodes, shape.edges, shape.width, shape.train)
     except GnnbenchError:
         return None
-    return DatasetSize(s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
+    path = s.path if s.state == "prepared" and s.num_edges else None
+    return DatasetSize(s.num_nodes, s.num_edges, s.feature_dim, s.train_size, path)
 
 
 def _size(cell: Cell) -> DatasetSize | None:
@@ -154,14 +174,8 @@ def _evaluation_seconds(cell: Cell, size: DatasetSize) -> float:
 
 
 def _batch_seconds(cell: Cell, size: DatasetSize, seeds: int) -> float:
-    """Return an upper bound: a tree of distinct nodes, limited by the size of the graph."""
-    nodes, edges, width, _ = size
-    drawn, frontier = 0.0, float(seeds)
-    for fanout in cell.fanouts:
-        hop = frontier * at_most(fanout, edges / nodes)
-        drawn += hop
-        frontier = min(frontier + hop, nodes)
-    rows, rates = frontier * width, RATES[cell.device]
+    drawn, nodes = size.batch(cell.fanouts, seeds)
+    rows, rates = nodes * size.width, RATES[cell.device]
     sampled = rates.sampled
     if cell.device == "cuda" and flat(cell.recipe).get("sampler.topology") == "cpu":
         sampled = SAMPLED_BY_A_CORE * machine.resolve_threads(cell.threads)
