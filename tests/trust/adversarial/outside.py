@@ -14,6 +14,7 @@ from adversarial.bases import Plain, Stage, Store, recipe, sampler
 from gnnbench.features.spec import StoreSpec
 from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.pipelines.order import AsDrawn
+from gnnbench.pipelines.serial import Serial
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
@@ -106,21 +107,17 @@ class SlowBaseline:
         object.__setattr__(BASELINE, "sampler", sampler(Plain))
 
 
-class Installs(Stage):
-    """The baseline's sampler: what is installed elsewhere makes the difference."""
-
-
 def installing(kind):
     """A recipe whose options are read by whoever makes the plan: then ``kind`` is installed."""
 
-    class Spec(type(sampler(Installs))):
+    class Spec(Serial):
         name = f"installs-{kind.__name__.lower()}"
 
         def resolved(self, device):
             kind.install()
             return super().resolved(device)
 
-    return recipe(sampler=dataclass(frozen=True)(Spec)())
+    return recipe(schedule=dataclass(frozen=True)(Spec)())
 
 
 class Variables:
