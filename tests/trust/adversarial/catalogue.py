@@ -56,7 +56,7 @@ ORDER = [
         "order:CACHED_EPOCH_OWN", "sample", "s of 'sample' a batch|its picks are not",
         reference="plain",
     ),
-    Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes", size=SMALL),
+    Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes"),
     Attack(
         "order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where|are in no phase",
         size=LONG,
