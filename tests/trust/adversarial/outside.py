@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from adversarial.bases import Plain, Stage, Store, recipe, sampler
+from adversarial.bases import Plain, Stage, Store, recipe, sampler, schedule
 
 from gnnbench.features.spec import StoreSpec
 from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.pipelines.order import AsDrawn
-from gnnbench.pipelines.serial import Serial
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
@@ -134,7 +134,7 @@ def samples_of_this_run():
     return Path(os.readlink("/proc/self/fd/2")).parents[1] / "samples.jsonl"  # noqa: PTH115
 
 
-class EditsSamples(Stage):
+class EditsSamples(SerialSchedule):
     """Rewrites the samples on the disk when it is closed."""
 
     def close(self):
@@ -198,5 +198,5 @@ FORESIGHT = recipe(features=Foresight())
 FORGED_JOURNAL = installing(ForgedJournal)
 SLOW_BASELINE = installing(SlowBaseline)
 VARIABLES = installing(Variables)
-EDITS_SAMPLES = recipe(sampler=sampler(EditsSamples))
+EDITS_SAMPLES = recipe(schedule=schedule(EditsSamples))
 READS_SAMPLES = recipe(sampler=sampler(ReadsSamples))
