@@ -30,9 +30,11 @@ from gnnbench.harness.worker_environment import MARK
 MOST_BYTES = 1 << 16  # of a request
 DESCRIPTORS = Path("/proc/self/fd")
 NO_MARK = "0" * 16  # of a template: workers overwrite it, so it has the length of a mark
-# Modules that workers of recipes need. What is missing fails in the worker, by name.
+# What workers of recipes need: modules to import and functions to call, whose results are cached.
+# What is missing fails in the worker, by name.
 MODULES = (
     "torch",
+    "gnnbench.core.registry:_installed",
     "gnnbench.harness.failures",
     "gnnbench.measure.timeline",
     "gnnbench.models.native",

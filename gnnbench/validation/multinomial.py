@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, logsumexp
-from scipy.stats import chi2, ncx2, random_table
+from scipy.special import chndtr, gammaln, logsumexp
+from scipy.stats import chi2, random_table
 
 from gnnbench.schema.arrays import Array
 
@@ -86,7 +86,7 @@ def _noncentrality(freedom: int, critical: float, power: float) -> float:
     low, high = 0.0, 4 * critical + 100
     for _ in range(60):
         middle = (low + high) / 2
-        if float(ncx2.sf(critical, freedom, middle)) < power:
+        if float(chndtr(critical, freedom, middle)) > 1 - power:
             low = middle
         else:
             high = middle

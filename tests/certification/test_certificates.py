@@ -7,7 +7,6 @@ import multiprocessing
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from gnnbench.certification import isolated, lookup, report, text
 from gnnbench.certification.inputs import stars
 from gnnbench.certification.isolated import certify_isolated
 from gnnbench.certification.laws import outcomes, trace_law, visit_law
-from gnnbench.certification.plan import QUICK, Plan
+from gnnbench.certification.plan import QUICK
 from gnnbench.certification.planted import PlantedSubject
 from gnnbench.certification.properties import PROPERTIES
 from gnnbench.certification.record import ABSENT, FAILS, PASSES, Certificate, Entry, load
@@ -74,16 +73,6 @@ def test_laws_of_walks():
     assert sum(visits.values()) == pytest.approx(1)
     # Step 2 starts at the destination with probability 1/2 and repeats the first node with 1/4.
     assert visits[((1, 2),)] == pytest.approx(0.5 * 0.5 * 0.5)
-
-
-def test_library_sampler_passes_a_certificate(tmp_path: Path):
-    made = certifying.certify(subject_of("fused-map", "cpu", {"pick": "floyd"}), TINY)
-    assert made.failed == []
-    assert [e.name for e in made.entries] == list(PROPERTIES)
-    path = made.save(tmp_path)
-    assert path.name == "fused-map-0.1.0-cpu-pick=floyd-quick.json"
-    assert load(path) == made
-    assert all(len(line) <= 80 for line in lines_of(made))
 
 
 def lines_of(made: Certificate) -> list[str]:
@@ -222,7 +211,7 @@ def test_unknown_and_missing_samplers():
         subject_of("cugraph-pyg", "cpu", {})
 
 
-def test_command_writes_the_certificate(said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_command_writes_the_certificate_of_a_library_sampler(said, tmp_path: Path, monkeypatch):
     from gnnbench.certification import plan
 
     monkeypatch.setattr(plan, "QUICK", TINY)
@@ -230,9 +219,13 @@ def test_command_writes_the_certificate(said, tmp_path: Path, monkeypatch: pytes
     code, out, _ = said(*arguments, "--out", str(tmp_path))
     (printed,) = json.loads(out)
     assert code == 0 and printed["options"] == {"pick": "floyd"}
-    assert [path.name for path in tmp_path.iterdir()] == [
-        "fused-map-0.1.0-cpu-pick=floyd-quick.json"
-    ]
+    (path,) = tmp_path.iterdir()
+    assert path.name == "fused-map-0.1.0-cpu-pick=floyd-quick.json"
+    made = load(path)
+    assert made.failed == []
+    assert [e.name for e in made.entries] == list(PROPERTIES)
+    assert load(made.save(tmp_path / "again")) == made
+    assert all(len(line) <= 80 for line in lines_of(made))
 
 
 def test_command_ends_with_4_if_a_property_fails(said, tmp_path: Path, monkeypatch):
@@ -256,12 +249,6 @@ def fragile(monkeypatch):
     sys.modules.pop("fragile_sampler", None)
 
 
-@cache
-def names_in_one_process(plan: Plan) -> list[str]:
-    made = certifying.certify(subject_of("hop-by-hop", "cpu", {}), plan)
-    return [e.name for e in made.entries]
-
-
 @pytest.mark.parametrize(
     "how,reason", [("raises", "RuntimeError: logic error"), ("ends", "its process (SIGSEGV)")]
 )
@@ -274,7 +261,7 @@ def test_a_failure_leaves_other_properties_alone(fragile, how, reason, monkeypat
     made = certify_isolated("fragile", "cpu", {}, plan)
     (failed,) = made.failed
     assert failed.name == "int32_ids" and reason in failed.reason
-    assert [e.name for e in made.entries] == names_in_one_process(plan)
+    assert [e.name for e in made.entries] == list(PROPERTIES)
 
 
 def test_command_refuses_an_option_without_value(said, tmp_path: Path):

@@ -10,7 +10,7 @@ DIFFER = "gathered feature rows differ from the feature table"
 @pytest.fixture(scope="module")
 def rows(native_patch, tmp_path_factory):
     register(native_patch, "ahead_cheats", RECIPES)
-    options = ("fanouts=[4, 3]", "threads=1", "hidden=8")
+    options = ("fanouts=[4, 3]", "batch_size=64", "threads=1", "hidden=8")
     out = tmp_path_factory.mktemp("ahead")
     outcome = run_systems(["baseline", *RECIPES], out, "baseline", options=options)
     return {r["system"]: r for r in outcome.rows}

@@ -20,7 +20,7 @@ def rows(native_patch, tmp_path_factory):
     register(native_patch, "learning_cheats", RECIPES)
     outcome = run_systems(
         ["baseline", *RECIPES], tmp_path_factory.mktemp("learning"), "baseline",
-        options=("fanouts=[4, 3]", "hidden=8", "threads=1"),
+        options=("fanouts=[4, 3]", "batch_size=64", "hidden=8", "threads=1"),
     )  # fmt: skip
     return {r["system"]: r for r in outcome.rows}
 

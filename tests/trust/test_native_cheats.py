@@ -47,7 +47,7 @@ def rows(native_patch, tmp_path_factory):
     register(native_patch, "native_cheats", {**RECIPES, **BLIND})
     outcome = run_systems(
         ["baseline", *RECIPES, *BLIND], tmp_path_factory.mktemp("native"), "baseline",
-        options=("fanouts=[4, 3]", "hidden=8", "threads=1"), rounds=4,
+        options=("fanouts=[4, 3]", "batch_size=64", "hidden=8", "threads=1"), rounds=4,
     )  # fmt: skip
     assert outcome.exit_code == 4
     return {r["system"]: r for r in outcome.rows}

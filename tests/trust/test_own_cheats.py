@@ -89,7 +89,7 @@ def rows(patch, tmp_path_factory):
     register(patch, "own_cheats", SYSTEMS, sampler=samplers)
     outcome = run_systems(
         ["baseline", *SYSTEMS], tmp_path_factory.mktemp("own"), "baseline",
-        options=("fanouts=[4, 3]", "threads=1", "until=sample"),
+        options=("fanouts=[4, 3]", "batch_size=64", "threads=1", "until=sample"),
     )  # fmt: skip
     return {r["system"]: r for r in outcome.rows}
 

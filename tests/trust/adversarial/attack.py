@@ -6,10 +6,9 @@ from dataclasses import dataclass
 # What a busy machine alone may cause.
 NOISE = r"by the harness's clock|after they had ended|a time is not steady"
 GAIN, NOISY_GAIN = 1.25, 2.5  # less is no gain; nor is it on a machine that others use
-SMALL, SLOW = ("fanouts=[10, 5]",), ("fanouts=[4, 3]", "batch_size=64")
-SMALLEST = ("fanouts=[4, 3]",)  # where no time decides
-LONG = ("fanouts=[20, 15]", "batch_size=1024")
-WITHIN_WORKER = ("lazy", "claims", "order", "patches", "precision")  # modules
+SMALLEST = ("fanouts=[4, 3]", "batch_size=64")  # where no time decides
+SMALL, LONG = ("fanouts=[10, 5]",), ("fanouts=[20, 15]", "batch_size=1024")
+ALONE = ("verified_loop", "gpu_attacks")  # modules
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Attack:
     ``gains``    False for less work that is faster with other kernels or more cores than here:
                  its row must then say that something is wrong
     ``always``   False where the result depends on other programs or on permissions
-    ``long``     True where it needs epochs of many milliseconds
+    ``size``     of its epochs: more where their time decides
     ``after``    a system that is compared before it in the same run
     ``options``  of its run, besides those of all
     """
@@ -35,24 +34,26 @@ class Attack:
     reference: str = "baseline"
     gains: bool = True
     always: bool = True
-    long: bool = False
+    size: tuple[str, ...] = ()
     after: str = ""
     options: tuple[str, ...] = ()
 
     @property
     def settings(self):
-        """Options of its run; samplers in plain torch are slow."""
-        is_timed = not self.shares_run or "where that takes" in self.caught
-        size = SMALL if is_timed else SMALLEST
-        size = SLOW if self.reference == "plain" else LONG if self.long else size
+        """Options of its run."""
+        size = self.size or (SMALL if self.module in ALONE else SMALLEST)
         hidden = ("hidden=8",) if self.until == "compute" else ()
         return ("threads=1", f"until={self.until}", *size, *hidden, *self.options)
 
     @property
     def shares_run(self):
-        """Whether it runs with others: it changes its own worker only."""
-        within = self.where.partition(":")[0] in WITHIN_WORKER
-        return within and not (self.passes or self.after)
+        """Whether it runs with others, each in a pair of processes of its own."""
+        return not (self.module in ALONE or self.passes or self.after)
+
+    @property
+    def module(self):
+        """Its module."""
+        return self.where.partition(":")[0]
 
     @property
     def name(self):

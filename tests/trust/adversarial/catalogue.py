@@ -1,6 +1,6 @@
 """All attacks, by family."""
 
-from adversarial.attack import Attack
+from adversarial.attack import LONG, SMALL, Attack
 
 # What attacks are compared with, or what runs before one of them.
 HONEST = {
@@ -49,7 +49,7 @@ ORDER = [
         reference="plain",
     ),
     Attack("order:FEW_SEEDS", "sample", "holds a training node twice in an epoch"),
-    Attack("order:SAMPLES_IN_ORDER", "sample", "are in no phase", long=True),
+    Attack("order:SAMPLES_IN_ORDER", "sample", "are in no phase", size=LONG),
     Attack("order:ERASES_FAULTS", "memory_io", NO_COPIES),
     Attack("order:CACHED_EPOCH", "sample", OTHER_EDGES),
     Attack(
@@ -59,35 +59,36 @@ ORDER = [
     Attack("order:UNTRAINED", "compute", "s of 'compute' a batch where that takes"),
     Attack(
         "order:GATHERS_OUTSIDE", "memory_io", "s of 'memory_io' a batch where|are in no phase",
-        long=True,
+        size=LONG,
     ),
 ]  # fmt: skip
 OTHER_WORKER = [
     Attack("other_worker:STOPS", "sample", "was stopped by a signal"),
-    Attack("other_worker:TRACES", "sample", "is traced|no gain", long=True),
-    Attack("other_worker:FREEZES", "sample", "control group|no gain", long=True),
+    Attack("other_worker:TRACES", "sample", "is traced|no gain", size=LONG),
+    Attack("other_worker:FREEZES", "sample", "control group|no gain", size=LONG),
     Attack("other_worker:RENICES", "sample", PRIORITY),
     Attack("other_worker:IDLES", "sample", PRIORITY),
     Attack(
         "other_worker:HOGS", "sample",
-        "threads were idle|after they had ended|of a core|cores busy with|no gain", long=True,
+        "threads were idle|after they had ended|after each epoch|of a core|cores busy with|no gain",
+        size=LONG,
     ),
     Attack("other_worker:DROPS_PAGES", "sample"),
 ]  # fmt: skip
 MORE_CORES = "cores busy with 1 thread|no gain"
 THREADS = [
-    Attack("threads:TWO_THREADS", "memory_io", MORE_CORES, reference="one-thread"),
-    Attack("threads:HELPER_THREAD", "memory_io", MORE_CORES, reference="one-thread"),
-    Attack("threads:OWN_SCHEDULE", "memory_io", MORE_CORES, reference="one-thread"),
-    Attack("threads:WORKERS", "memory_io", MORE_CORES, reference="one-thread"),
-    Attack("threads:A_CHILD", "memory_io", reference="one-thread", always=False),
+    Attack("threads:TWO_THREADS", "memory_io", MORE_CORES, reference="one-thread", size=SMALL),
+    Attack("threads:HELPER_THREAD", "memory_io", MORE_CORES, reference="one-thread", size=SMALL),
+    Attack("threads:OWN_SCHEDULE", "memory_io", MORE_CORES, reference="one-thread", size=SMALL),
+    Attack("threads:WORKERS", "memory_io", MORE_CORES, reference="one-thread", size=SMALL),
+    Attack("threads:A_CHILD", "memory_io", reference="one-thread", size=SMALL, always=False),
 ]  # fmt: skip
 PATCHES = [
     Attack("patches:STALE_ROWS", "memory_io", ROWS),
     Attack("patches:WITHOUT_FEATURE_CHECK", "memory_io", REPLACED),
     Attack("patches:HONEST_COPIES", "memory_io", REPLACED),
     Attack(
-        "patches:HONEST_FOR_A_MOMENT", "memory_io", always=False,
+        "patches:HONEST_FOR_A_MOMENT", "memory_io", size=SMALL, always=False,
         passes="code is compared after commands: a replacement that is undone before is not seen",
     ),
     Attack("patches:ONLY_THE_KEY", "sample", REPLACED),
@@ -114,13 +115,13 @@ PRECISION = [
     Attack("precision:LOWERS_PRECISION", "compute", LAYERS + "|no gain"),
 ]  # fmt: skip
 OUTSIDE = [
-    Attack("outside:FORESIGHT", "memory_io", long=True),
+    Attack("outside:FORESIGHT", "memory_io", size=LONG),
     Attack("outside:OwnLoop", "sample", "when every batch was checked|unverified"),
     Attack("verified_loop:VerifiedLoop", "sample", REPLACED),
-    Attack("outside:FORGED_JOURNAL"),
-    Attack("outside:SLOW_BASELINE"),
-    Attack("outside:VARIABLES"),
-    Attack("outside:EDITS_SAMPLES"),
+    Attack("outside:FORGED_JOURNAL", size=SMALL),
+    Attack("outside:SLOW_BASELINE", size=SMALL),
+    Attack("outside:VARIABLES", size=SMALL),
+    Attack("outside:EDITS_SAMPLES", size=SMALL),
     Attack(
         "outside:SHARES_AGAIN",
         "compute",
@@ -129,7 +130,7 @@ OUTSIDE = [
         after="shares",
         options=("evaluate=sampled",),
     ),
-    Attack("outside:READS_SAMPLES"),
+    Attack("outside:READS_SAMPLES", size=SMALL),
 ]  # fmt: skip
 ATTACKS = [
     *OUTSIDE,

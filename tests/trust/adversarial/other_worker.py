@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import psutil
-from adversarial.bases import Stage, recipe, sampler
+from adversarial.bases import recipe, schedule
+
+from gnnbench.pipelines.serial import SerialSchedule
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 7, 17, 0x4206, 0x4207
@@ -31,20 +33,18 @@ def is_busy(pid):
     return Path(f"/proc/{pid}/schedstat").read_text().split()[0] != before
 
 
-class Attacking(Stage):
+class Attacking(SerialSchedule):
     """A thread attacks the other worker while that is busy and this one is not."""
 
-    own_turn = False
+    thread, own_turn = None, False
 
-    def once_over(self):
-        threading.Thread(target=self.watch, daemon=True).start()
-
-    def sample(self, seeds, epoch, number):
+    def epoch(self, *work):
         self.own_turn = True
-        try:
-            return super().sample(seeds, epoch, number)
-        finally:
-            self.own_turn = False
+        super().epoch(*work)
+        self.own_turn = False
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.watch, daemon=True)
+            self.thread.start()
 
     def watch(self):
         victim = next(other_workers(), 0)
@@ -142,10 +142,10 @@ class DropsPages(Attacking):
                 os.close(descriptor)
 
 
-STOPS = recipe(sampler=sampler(Stops))
-TRACES = recipe(sampler=sampler(Traces))
-FREEZES = recipe(sampler=sampler(Freezes))
-RENICES = recipe(sampler=sampler(Renices))
-IDLES = recipe(sampler=sampler(Idles))
-HOGS = recipe(sampler=sampler(Hogs))
-DROPS_PAGES = recipe(sampler=sampler(DropsPages))
+STOPS = recipe(schedule=schedule(Stops))
+TRACES = recipe(schedule=schedule(Traces))
+FREEZES = recipe(schedule=schedule(Freezes))
+RENICES = recipe(schedule=schedule(Renices))
+IDLES = recipe(schedule=schedule(Idles))
+HOGS = recipe(schedule=schedule(Hogs))
+DROPS_PAGES = recipe(schedule=schedule(DropsPages))

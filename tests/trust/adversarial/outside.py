@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from adversarial.bases import Plain, Stage, Store, recipe, sampler
+from adversarial.bases import Plain, Stage, Store, recipe, sampler, schedule
 
 from gnnbench.features.spec import StoreSpec
 from gnnbench.measure.timeline import HostClock, Timeline
 from gnnbench.pipelines.order import AsDrawn
+from gnnbench.pipelines.serial import Serial, SerialSchedule
 from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.runtime.runner import SystemRunner
@@ -106,21 +107,17 @@ class SlowBaseline:
         object.__setattr__(BASELINE, "sampler", sampler(Plain))
 
 
-class Installs(Stage):
-    """The baseline's sampler: what is installed elsewhere makes the difference."""
-
-
 def installing(kind):
     """A recipe whose options are read by whoever makes the plan: then ``kind`` is installed."""
 
-    class Spec(type(sampler(Installs))):
+    class Spec(Serial):
         name = f"installs-{kind.__name__.lower()}"
 
         def resolved(self, device):
             kind.install()
             return super().resolved(device)
 
-    return recipe(sampler=dataclass(frozen=True)(Spec)())
+    return recipe(schedule=dataclass(frozen=True)(Spec)())
 
 
 class Variables:
@@ -137,7 +134,7 @@ def samples_of_this_run():
     return Path(os.readlink("/proc/self/fd/2")).parents[1] / "samples.jsonl"  # noqa: PTH115
 
 
-class EditsSamples(Stage):
+class EditsSamples(SerialSchedule):
     """Rewrites the samples on the disk when it is closed."""
 
     def close(self):
@@ -201,5 +198,5 @@ FORESIGHT = recipe(features=Foresight())
 FORGED_JOURNAL = installing(ForgedJournal)
 SLOW_BASELINE = installing(SlowBaseline)
 VARIABLES = installing(Variables)
-EDITS_SAMPLES = recipe(sampler=sampler(EditsSamples))
+EDITS_SAMPLES = recipe(schedule=schedule(EditsSamples))
 READS_SAMPLES = recipe(sampler=sampler(ReadsSamples))

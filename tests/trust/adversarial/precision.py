@@ -37,7 +37,7 @@ def in_bfloat16(block, x, mode, edge_weight=None):
 
 def in_bfloat16_if_large(block, x, mode, edge_weight=None):
     """The same, at the gate too, for blocks that are larger than the gate's."""
-    large = block.num_edges > 1500
+    large = block.num_edges > 500
     return native(block, x.bfloat16().float() if large else x, mode, edge_weight)
 
 

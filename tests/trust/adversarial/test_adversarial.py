@@ -1,7 +1,7 @@
 """No system that does less work is reported as correct and faster.
 
-Attacks within one worker share a run with others of the same settings: each has a pair of processes
-of its own. Attacks on other processes have a run of their own. Attacks that are, by
+Attacks of the same settings share a run: each has a pair of processes of its own. One that changes
+the runner or the reference fails the tests of the others, too. Attacks that pass, by
 ``docs/trust.md``, run with ``GNNBENCH_ALL_ATTACKS=1`` only.
 """
 
@@ -71,7 +71,7 @@ def row_of(known, tmp_path_factory):
 
 def assert_reported(attack, row):
     print("ROW", attack.name, row["status"], row["reason"], row["doubtful"], row["ratio"])
-    assert f"adversarial.{attack.where.partition(':')[0]}" not in sys.modules, "the runner's"
+    assert f"adversarial.{attack.module}" not in sys.modules, "the runner's"
     said = attack.reported(row)
     if not said:
         raise Correct(f"{attack.name} is {row['ratio']:.2f} times as fast, and nothing is wrong")

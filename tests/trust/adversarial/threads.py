@@ -20,7 +20,7 @@ def gather(table, ids, out):
 class OneThread(Store):
     """Honest: a slow gather by one thread."""
 
-    repeats = 40
+    repeats = 15
 
     def timed(self, batch):
         ids = batch.input_nodes
