@@ -47,7 +47,9 @@ def context(start):
     """How workers start; the server of forkserver imports once what all of them need."""
     context = multiprocessing.get_context(start)
     if start == "forkserver":
-        context.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
+        context.set_forkserver_preload(
+            ["torch_geometric.loader", "gnnbench.sampling.pyg_adapter", "tests.sampling.adapter_graphs"]
+        )
     return context
 
 
