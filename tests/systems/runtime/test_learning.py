@@ -186,7 +186,4 @@ def test_coauthor_physics_is_learnt(real_data, monkeypatch):
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
     graph = load_dataset("coauthor_physics")
     few = {"epochs": 1, "required": 0.9, "batch_size": 256, "learning_rate": 0.01, "max_batches": 6}
-    import time; t=time.time()
-    got = [accuracies(graph, **few, fanouts=f, seed=i) for i in range(2) for f in ((10,5),(5,3),(4,2))]
-    print(got)
-    assert 0
+    assert min(accuracies(graph, **few)) > 0.9
