@@ -31,8 +31,7 @@ def with_children(pid):
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
-@pytest.mark.parametrize("way", ["flat", "ddp"])
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize(("processes", "way"), [(2, "ddp"), (3, "flat")])
 def test_ranks_train_on_what_their_producers_gather(group, processes, way):
     settings = {**WHOLE, "schedule.gradients": way}
     reports = []

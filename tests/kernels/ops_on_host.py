@@ -37,7 +37,7 @@ def on_host(part: str, launchers: str, names: str = "*") -> ctypes.CDLL:
         pytest.skip("g++ or the CUDA toolkit's headers are missing; install them")
     host = NATIVE / "tests/cuda_on_host"
     # CUDA 13 has the headers of <cuda/atomic> in a folder of their own.
-    flags = ["-std=c++20", "-O1", "-fPIC", "-w", "-isystem", headers, "-isystem", headers / "cccl",
+    flags = ["-std=c++20", "-Og", "-fPIC", "-w", "-isystem", headers, "-isystem", headers / "cccl",
              f"-I{NATIVE}/include", f"-I{NATIVE}"]  # fmt: skip
 
     def precompile(header: Path) -> None:

@@ -24,6 +24,7 @@ EPOCHS = (3, 1, 1)
 # Workers, whether they persist, how they start, and whether seeds are shuffled. With 3 workers the
 # 4 batches are uneven shards. Other ways to start workers: test_workers.py.
 WAYS = [(2, False, "fork", True), (3, True, "fork", True)]
+LOADERS = []  # of the running test
 
 
 class Shuffled(torch.utils.data.Sampler):
@@ -61,12 +62,22 @@ def process_options(workers, persistent, start):
     }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def loaders():
+    """Ends workers of these loaders: the garbage collector would wait 5 s for each of them."""
+    yield
+    while LOADERS:
+        LOADERS.pop()._iterator = None
+
+
 def pyg_loader(adapter, workers=0, persistent=False, start="fork", shuffle=False, **how):
     data = Data(edge_index=torch.stack(graph()), num_nodes=NODES)
-    return NodeLoader(
+    loader = NodeLoader(
         data, adapter, batch_size=BATCH, sampler=Shuffled() if shuffle else None,
         **process_options(workers, persistent, start), **how,
     )  # fmt: skip
+    LOADERS.append(loader)
+    return loader
 
 
 def drawn(batch):
@@ -100,6 +111,7 @@ def dgl_epochs(workers, persistent, start, shuffle):
         g, torch.arange(NODES), adapter, batch_size=BATCH, shuffle=shuffle,
         **process_options(workers, persistent, start),
     )  # fmt: skip
+    LOADERS.append(loader)
     epochs = []
     np.random.seed(5)
     for epoch in EPOCHS:

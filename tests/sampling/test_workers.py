@@ -47,7 +47,9 @@ def context(start):
     """How workers start; the server of forkserver imports once what all of them need."""
     context = multiprocessing.get_context(start)
     if start == "forkserver":
-        context.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
+        needed = ("torch_geometric.loader", "gnnbench.sampling.pyg_adapter")
+        dgl_too = "tests.sampling.adapter_graphs"
+        context.set_forkserver_preload([*needed, dgl_too])
     return context
 
 
