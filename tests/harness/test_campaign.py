@@ -45,7 +45,7 @@ def metric(outcome, system, stage, name):
 
 @pytest.fixture(scope="module")
 def compared(module_launch):
-    return module_launch("fake,slow,other", repeats=5, options=("speed=0.01",))
+    return module_launch("fake,slow,other", repeats=3, options=("speed=0.01",))
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_run_of_several_systems_has_rows_and_ratios(compared):
     assert compared.exit_code == 0
     assert (fake["status"], slow["status"]) == ("ok", "ok")
     assert (fake["verdict"], slow["verdict"]) == ("reference", "slower")
-    assert (slow["work_class"], slow["reference"], slow["pairs"]) == ("equivalent", "fake", 5)
-    assert (slow["rounds"], slow["lives"], slow["stopped"]) == (10, 5, "called")
+    assert (slow["work_class"], slow["reference"], slow["pairs"]) == ("equivalent", "fake", 3)
+    assert (slow["rounds"], slow["lives"], slow["stopped"]) == (6, 3, "called")
     assert slow["ratio_ci_low"] <= slow["ratio"] <= slow["ratio_ci_high"] < 1
     assert 0.2 < metric(compared, "slow", "sample", "speedup")["value"] < 0.6
     assert 0.05 < slow["idle_s"] / slow["epoch_wall_s"] < 0.3
@@ -280,7 +280,7 @@ def again(module_launch, compared):
     return partial(
         module_launch,
         "fake,slow,other",
-        **{"resume": True, "repeats": 5, "options": ("speed=0.01",)},
+        **{"resume": True, "repeats": 3, "options": ("speed=0.01",)},
     )
 
 
@@ -307,9 +307,9 @@ def test_resume_refuses_changed_settings_code_and_machine(again, compared, monke
     from gnnbench.measure import machine
 
     with pytest.raises(
-        UsageError, match=r"is another one: measure\.pairs was \[5\] and is \[3\]; give the same"
+        UsageError, match=r"is another one: measure\.pairs was \[3\] and is \[4\]; give the same"
     ):
-        again(repeats=3)
+        again(repeats=4)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "changed")
     with pytest.raises(UsageError, match="the code changed since"):
         again()
