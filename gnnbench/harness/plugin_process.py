@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -29,7 +29,7 @@ from gnnbench.harness.protocol import ASK, PlanAnswer
 ANSWER_S = 300.0  # a cold import of a framework takes a minute
 A = TypeVar("A")
 # Making one takes 5 ms.
-_adapter: Callable[[object], TypeAdapter[Any]] = cache(TypeAdapter)
+_adapter: Callable[[object], TypeAdapter[object]] = cache(TypeAdapter)
 
 
 def checked(answer: PlanAnswer, kind: type[A]) -> A:
@@ -41,8 +41,7 @@ def checked(answer: PlanAnswer, kind: type[A]) -> A:
             error.exit_code: error for error in (UsageError, MissingError)
         }
         raise classes.get(answer["exit_code"], GnnbenchError)(answer["error"])
-    result: A = _adapter(kind).validate_python(answer["answer"])
-    return result
+    return cast(A, _adapter(kind).validate_python(answer["answer"]))
 
 
 @dataclass
