@@ -41,7 +41,7 @@ RECIPE = replace(BASELINE, name="mine", summary="a user's own", sampler=native("
 RUN = (
     "run", "sampling", "--profile", "smoke", "--datasets", "products~twin@0.001", "--repeats", "1",
     "--systems", "mine", "-o", "batch_size=64", "-o", "fanouts=[3,2]", "-o", "rounds=2",
-    "-o", "threads=1", "-o", "looks=1",
+    "-o", "threads=1",
 )  # fmt: skip
 # What an editable gnnbench of an environment's own does there: its finder comes before all others.
 EDITABLE = """\
