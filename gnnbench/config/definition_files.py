@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import tomllib
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -76,6 +78,9 @@ def files(name_or_path: str) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
         path = _find(parent, path.parent)
 
 
+_tables = lru_cache(16)(tomllib.loads)  # a large definition takes 0.1 s; others extend it
+
+
 def _parsed(path: Path) -> dict[str, JsonValue]:
     """The tables of a file, with or without a byte-order mark. Raises ``UsageError``."""
     try:
@@ -91,7 +96,7 @@ def _parsed(path: Path) -> dict[str, JsonValue]:
         line = content.count(b"\n", 0, at) + 1
         raise UsageError(f"'{path.name}' has a NUL byte in line {line}; save it as text in UTF-8")
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        return deepcopy(_tables(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(

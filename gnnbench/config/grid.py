@@ -105,10 +105,11 @@ def expand(
     """
     grid = Grid([], {}, {})
     fields, resolve = Fields(known), _resolved_once(resolve)
+    excludes = [c for c in experiment.constraints if c.exclude is not None]
+    includes = [c for c in experiment.constraints if c.include is not None]
     for combination, point in _combinations(experiment, grid.sweeps):
-        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
+        if not all(c.keeps(combination) for c in excludes):
             continue
-        includes = [c for c in experiment.constraints if c.include is not None]
         if includes and not any(c.keeps(combination) for c in includes):
             continue
         cell, unsupported = _cell(experiment, combination, resolve, fields, env)

@@ -149,7 +149,7 @@ class Cell:
             value = getattr(self, known.name)
             if known.name == "experiment" or (known.name == "system" and self.composed):
                 continue
-            if ADDED.items() <= known.metadata.items() and value == known.default:
+            if value == known.default and ADDED.items() <= known.metadata.items():
                 continue
             if known.name == "recipe":
                 hashed[SPELLED[known.name]] = {
@@ -206,6 +206,8 @@ def _spelled(path: str, name: str) -> str:
 
 def _frozen(path: str, value: object) -> object:
     """The value of a field or stage as ids spell it; ``path`` is ``KIND`` or ``KIND.FIELD``."""
+    if not RENAMED:  # as spelled now; thousands of cells are hashed
+        return value
     if isinstance(value, str):
         return _spelled(f"{path}={value}", value)
     if not isinstance(value, dict) or "name" not in value:

@@ -10,11 +10,12 @@ import atexit
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -27,6 +28,8 @@ from gnnbench.harness.protocol import ASK, PlanAnswer
 
 ANSWER_S = 300.0  # a cold import of a framework takes a minute
 A = TypeVar("A")
+# Making one takes 5 ms.
+_adapter: Callable[[object], TypeAdapter[object]] = cache(TypeAdapter)
 
 
 def checked(answer: PlanAnswer, kind: type[A]) -> A:
@@ -38,7 +41,7 @@ def checked(answer: PlanAnswer, kind: type[A]) -> A:
             error.exit_code: error for error in (UsageError, MissingError)
         }
         raise classes.get(answer["exit_code"], GnnbenchError)(answer["error"])
-    return TypeAdapter(kind).validate_python(answer["answer"])
+    return cast(A, _adapter(kind).validate_python(answer["answer"]))
 
 
 @dataclass

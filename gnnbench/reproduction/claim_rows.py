@@ -29,6 +29,8 @@ def claim_rows(
     device = {"device": claim.device} if claim.device else {}
     wanted = {**device, **point.rows, **overrides}
     experiments = {run.partition(" ")[0] for run in claim.runs}
+    if experiments.isdisjoint(evidence.experiments):  # most claims and runs
+        return []
     rows = select(evidence, label, wanted, point.nodes, point.full_batch)
     return [r for r in rows if r["experiment"] in experiments and r["status"] in statuses]
 

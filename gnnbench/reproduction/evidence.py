@@ -62,6 +62,11 @@ class RunEvidence:
         """Rows of ``cells.csv``, then those of planned cells that were never reached."""
         return [*self.run.cells, *self._unmeasured[0]]
 
+    @cached_property
+    def experiments(self) -> set[str]:
+        """Experiments of the planned rows."""
+        return {row["experiment"] for row in self.planned}
+
     def labelled(self, label: str) -> list[CellRow]:
         """The planned rows that match a label."""
         if label not in self._by_label:

@@ -78,15 +78,16 @@ def read_csv(path: Path, record: type[RecordT]) -> list[RecordT]:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             _check_header(path, header, types)
-            rows = []
+            rows, others = [], [(n, types[n]) for n in header if types[n] != "str"]
             for fields in reader:
                 line = reader.line_num
                 if not fields:
                     continue
                 if len(fields) != len(header):
                     raise ValueError(f"{len(fields)} fields, the first line has {len(header)}")
-                pairs = zip(header, fields, strict=True)
-                rows.append(record(**{name: _typed(name, v, types[name]) for name, v in pairs}))
+                texts = dict(zip(header, fields, strict=True))
+                typed = {name: _typed(name, texts[name], dtype) for name, dtype in others}
+                rows.append(record(**(texts | typed)))
             return rows
     except UnicodeDecodeError:
         raise _damaged(path, "it is not UTF-8") from None
@@ -123,8 +124,6 @@ _LARGEST = 1 << 64  # of a whole number: counts and seeds are of 64 bits
 
 
 def _value(text: str, dtype: str) -> Scalar:
-    if dtype == "str":
-        return text
     if text == "":
         return None
     if dtype == "bool":

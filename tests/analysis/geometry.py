@@ -7,9 +7,9 @@ SLACK = 1.0  # pixels: texts are placed with a precision of one
 
 
 def drawn(figure):
-    """Draw a figure and return its renderer."""
+    """Lay a figure out as when it is drawn, without pixels; returns its renderer."""
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    figure.draw_without_rendering()
     return canvas.get_renderer()
 
 

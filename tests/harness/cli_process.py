@@ -21,4 +21,4 @@ def call(*words, cwd, **env):
     return process.returncode, out, err
 
 
-RUN = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "2")
+RUN = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "1")

@@ -93,9 +93,8 @@ def start_worker(tmp_path):
         worker.kill()
 
 
-@pytest.fixture
-def launch(fakes, tmp_path, observer):
-    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
+def launcher(folder, observer):
+    """Runs fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
 
     The option ``speed=...`` is set for each of them.
     """
@@ -111,9 +110,9 @@ def launch(fakes, tmp_path, observer):
         ]
         has_reference = any(option.startswith("reference=") for option in system_options)
         options = (*(() if has_reference else ("reference=fake",)), *system_options)
-        over.setdefault("repeats", 2)
+        over.setdefault("repeats", 1)
         over.setdefault("profile", "smoke")
-        definition = tmp_path / "fakes.toml"
+        definition = folder / "fakes.toml"
         if not named:
             names = ", ".join(f'"{s}"' for s in systems.split(","))
             definition.write_text(
@@ -123,7 +122,7 @@ def launch(fakes, tmp_path, observer):
         request = make_request(
             "breakdown" if named else str(definition),
             Overrides(systems=chosen, options=options, **over),
-            out or tmp_path / "results",
+            out or folder / "results",
             resume,
             force,
             **(more or {}),
@@ -131,3 +130,14 @@ def launch(fakes, tmp_path, observer):
         return campaign.run(request, observer)
 
     return run
+
+
+@pytest.fixture
+def launch(fakes, tmp_path, observer):
+    return launcher(tmp_path, observer)
+
+
+@pytest.fixture(scope="module")
+def module_launch(module_fakes, tmp_path_factory):
+    """``launch`` into one folder of a whole module."""
+    return launcher(tmp_path_factory.mktemp("runs"), Quiet())

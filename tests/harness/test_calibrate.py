@@ -7,13 +7,15 @@ import pytest
 from fakes import Quiet, by_system
 
 from gnnbench.core.errors import CellsFailedError, UsageError
+from gnnbench.harness import calibrate as calibration
 from gnnbench.harness.calibrate import Wish, calibrate, judge, make_request
 from gnnbench.schema import reader
 from gnnbench.statistics import noise
 from gnnbench.statistics.stopping_rule import Rule
 from gnnbench.statistics.variance_prior import committed
 
-WISH = Wish("fake", pairs=20, rounds=2, verify=100, options=("fake.speed=0.01",))
+RULE = Rule(analyses=(3, 5))  # the pairs of two comparisons suffice to verify it
+WISH = Wish("fake", pairs=10, rounds=2, verify=100, options=("fake.speed=0.01",))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,10 @@ def calibrated_store(tmp_path_factory):
 def calibrated(module_fakes, calibrated_store):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GNNBENCH_DATA", str(calibrated_store))
-        yield calibrate(WISH, calibrated_store.parent / "results", Quiet())
+        with patch.context() as fewer:
+            fewer.setattr(calibration, "Rule", lambda: RULE)
+            found = calibrate(WISH, calibrated_store.parent / "results", Quiet())
+        yield found
 
 
 @pytest.fixture
@@ -36,14 +41,14 @@ def store(monkeypatch, tmp_path):
 
 def test_calibration_measures_pairs_of_one_system_as_a_comparison(calibrated):
     run = reader.read(calibrated.folder)
-    assert len({s["worker"] for s in run.samples}) == 40
+    assert len({s["worker"] for s in run.samples}) == 20
     timed = [s for s in run.samples if not s["warmup"]]
-    assert [s["order"] for s in timed] == [0, 1] * 40
+    assert [s["order"] for s in timed] == [0, 1] * 20
     a, b, *_ = (s["id"] for s in timed)
     assert [s["id"] for s in timed[:8]] == [a, b, b, a, b, a, a, b]
     assert {r["work_class"] for r in run.cells if r["verdict"] != "reference"} == {"identical"}
     known = calibrated.calibration
-    assert (known.lives, known.rounds, known.until) == (40, 2, "compute")
+    assert (known.lives, known.rounds, known.until) == (20, 2, "compute")
     assert set(known.spreads) == {"wall_s", "sample_time_s", "memory_io_time_s", "compute_time_s"}
     assert 0.01 <= known.epoch_s < 1 and known.start_s > 0
     assert noise.load(run.record["machine_id"]) == [known]
@@ -61,13 +66,13 @@ def test_later_runs_record_the_calibration(
         assert [noise.Calibration.from_json(c) for c in record["calibration"]] == known
 
 
-def test_calibration_folder_has_every_pair_and_the_verification(calibrated, tmp_path):
+def test_calibration_folder_has_every_pair_and_the_verification(calibrated, tmp_path, monkeypatch):
     """The verification counts false verdicts."""
     with pytest.raises(UsageError, match="--verify needs --pairs 20 or more, not 12"):
         calibrate(Wish("fake", verify=100), tmp_path / "results", Quiet())
     record = json.loads((calibrated.folder / "calibrate.json").read_text())
     assert record["command"] == (
-        "gnnbench calibrate --system fake --pairs 20 --rounds 2 --verify 100 -o fake.speed=0.01"
+        "gnnbench calibrate --system fake --pairs 10 --rounds 2 --verify 100 -o fake.speed=0.01"
     )
     assert noise.Calibration.from_json(record["calibration"]) == calibrated.calibration
     series = record["log_ratios"]
@@ -78,10 +83,11 @@ def test_calibration_folder_has_every_pair_and_the_verification(calibrated, tmp_
         abs(math.log(first[0] / first[1])), abs=1e-6
     )
     assert noise.spread(series["wall_s"]) == calibrated.calibration.spreads["wall_s"]
-    assert noise.verify(series["wall_s"], Rule(), committed()["cpu"], 100) == calibrated.verified
-    assert (calibrated.verified.lives, calibrated.verified.comparisons) == (40, 100)
+    assert noise.verify(series["wall_s"], RULE, committed()["cpu"], 100) == calibrated.verified
+    assert (calibrated.verified.lives, calibrated.verified.comparisons) == (20, 100)
     assert 0 <= calibrated.verified.rate <= calibrated.verified.bound <= 1
 
+    monkeypatch.setattr(calibration, "MOST_DOUBTED", 0.1)
     # A doubtful pair is left out; then too few pairs remain for --verify.
     copy = shutil.copytree(calibrated.folder, tmp_path / "copy")
     events = copy / "events.jsonl"
@@ -89,12 +95,12 @@ def test_calibration_folder_has_every_pair_and_the_verification(calibrated, tmp_
     next(e for e in lines if e["event"] == "life" and not e["void"])["doubt"] = "hot"
     events.write_text("".join(json.dumps(e) + "\n" for e in lines))
     pair = make_request(WISH, tmp_path).plan.pairs[0]
-    unverified = judge(copy, pair, replace(WISH, verify=0), Rule())
-    assert (unverified.calibration.lives, unverified.verified) == (38, None)
+    unverified = judge(copy, pair, replace(WISH, verify=0), RULE)
+    assert (unverified.calibration.lives, unverified.verified) == (18, None)
     with pytest.raises(
-        CellsFailedError, match=r"19 of 20 pairs count \(hot\) and --verify needs 20"
+        CellsFailedError, match=r"9 of 10 pairs count \(hot\) and --verify needs 10"
     ):
-        judge(copy, pair, WISH, Rule())
+        judge(copy, pair, WISH, RULE)
 
 
 def test_failed_calibration_raises_and_stores_nothing(fakes, store, tmp_path, observer):

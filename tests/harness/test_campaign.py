@@ -1,4 +1,3 @@
-import itertools
 import json
 import math
 import os
@@ -6,6 +5,7 @@ import signal
 import statistics
 import threading
 import time
+from functools import partial
 
 import psutil
 import pytest
@@ -14,6 +14,20 @@ from fakes import by_system
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import campaign
 from gnnbench.schema import reader
+
+FAILURES = (
+    ("incorrect", "incorrect", "3 edges where 4 are right", 4),
+    ("late-incorrect", "incorrect", "lost edges", 4),
+    ("crash", "crash", "SIGSEGV", 3),
+    ("raises", "crash", "ValueError: a bug; see logs/", 3),
+    ("greedy", "oom_host", "memory", 3),
+    ("greedy-torch", "oom_host", "memory", 3),
+    ("greedy-real", "oom_host", "memory", 3),
+    ("greedy-gpu", "oom_gpu", "batch_size", 3),
+    ("greedy-gpu-driver", "oom_gpu", "batch_size", 3),
+    ("late-absent", "missing_dep", "make install", 6),
+    ("unable", "unsupported", "take another", 3),
+)
 
 
 def samples(outcome, **wanted):
@@ -29,53 +43,65 @@ def metric(outcome, system, stage, name):
     return row
 
 
-def test_run_of_two_systems_has_two_rows_and_a_ratio(launch):
-    outcome = launch("fake,slow", repeats=5, options=("speed=0.01",))
-    rows = by_system(outcome)
+@pytest.fixture(scope="module")
+def compared(module_launch):
+    return module_launch("fake,slow,other", repeats=3, options=("speed=0.01",))
+
+
+@pytest.fixture(scope="module")
+def mixed(module_launch, tmp_path_factory):
+    systems = ",".join(["fake", "chatty", "absent", *(case[0] for case in FAILURES)])
+    out = tmp_path_factory.mktemp("mixed")
+    return module_launch(systems, out=out, options=("memory_limit_gib=2",))
+
+
+@pytest.fixture(scope="module")
+def hanging(module_launch, tmp_path_factory):
+    """The run of a system that hangs, and the processes before it."""
+    before = {p.pid for p in psutil.Process().children(recursive=True)}
+    out = tmp_path_factory.mktemp("hanging")
+    return module_launch("fake,hang,crash", out=out, options=("cell_timeout_s=1",)), before
+
+
+def test_run_of_several_systems_has_rows_and_ratios(compared):
+    rows = by_system(compared)
     fake, slow = rows["fake"], rows["slow"]
-    assert outcome.exit_code == 0
+    assert compared.exit_code == 0
     assert (fake["status"], slow["status"]) == ("ok", "ok")
     assert (fake["verdict"], slow["verdict"]) == ("reference", "slower")
-    assert (slow["work_class"], slow["reference"], slow["pairs"]) == ("equivalent", "fake", 5)
-    assert (slow["rounds"], slow["lives"], slow["stopped"]) == (10, 5, "called")
+    assert (slow["work_class"], slow["reference"], slow["pairs"]) == ("equivalent", "fake", 3)
+    assert (slow["rounds"], slow["lives"], slow["stopped"]) == (6, 3, "called")
     assert slow["ratio_ci_low"] <= slow["ratio"] <= slow["ratio_ci_high"] < 1
-    assert 0.2 < metric(outcome, "slow", "sample", "speedup")["value"] < 0.6
+    assert 0.2 < metric(compared, "slow", "sample", "speedup")["value"] < 0.6
     assert 0.05 < slow["idle_s"] / slow["epoch_wall_s"] < 0.3
     assert slow["judged"] == "epoch_wall_s" and slow["judged_s"] == slow["epoch_wall_s"]
     assert slow["ci_low_s"] <= slow["epoch_wall_s"] <= slow["ci_high_s"]
-    assert (fake["sampled_edges"], fake["verified"], fake["n"]) == (4000, False, 10)
-    moved = metric(outcome, "fake", "features", "feature_bytes")
+    assert (fake["sampled_edges"], fake["verified"]) == (4000, False)
+    # The reference pools the samples of all comparisons.
+    assert fake["n"] == slow["n"] + rows["other"]["n"] == 2 * fake["lives"]
+    assert fake["lives"] == slow["lives"] + rows["other"]["lives"]
+    moved = metric(compared, "fake", "features", "feature_bytes")
     assert (moved["where"], moved["value"], moved["unit"]) == ("host", 4096, "B")
-    written = reader.read(outcome.folder)
-    assert [r["id"] for r in written.cells] == [r["id"] for r in outcome.rows]
-    assert written.record["definition_hash"][:8] == outcome.folder.name.rpartition("-")[2]
+    written = reader.read(compared.folder)
+    assert [r["id"] for r in written.cells] == [r["id"] for r in compared.rows]
+    assert written.record["definition_hash"][:8] == compared.folder.name.rpartition("-")[2]
 
 
-def test_rounds_alternate_in_fresh_processes(launch):
-    outcome = launch("fake,slow", repeats=2)
-    timed = [s for s in samples(outcome) if not s["warmup"]]
+def test_rounds_alternate_in_fresh_processes(compared):
+    slow = by_system(compared)["slow"]["id"]
+    pair = [s for s in samples(compared) if slow in s["pair"] and s["life"] < 2]
+    timed = [s for s in pair if not s["warmup"]]
     assert [s["system"] for s in timed] == [
         "fake", "slow", "slow", "fake", "slow", "fake", "fake", "slow",
     ]  # fmt: skip
     assert [s["order"] for s in timed] == [0, 1] * 4
     assert [s["life"] for s in timed] == [0] * 4 + [1] * 4
     assert len({s["worker"] for s in timed}) == 4
-    assert len({s["epoch"] for s in samples(outcome)}) == 6  # two warm-ups, four rounds
-    for one, two in (
-        itertools.batched(timed, 2)
-        if hasattr(itertools, "batched")
-        else zip(timed[::2], timed[1::2], strict=True)
-    ):
+    assert len({s["epoch"] for s in pair}) == 6  # two warm-ups, four rounds
+    for one, two in zip(timed[::2], timed[1::2], strict=True):
         assert one["round"] == two["round"]
         assert one["epoch"] == two["epoch"]
-    warm = [s for s in samples(outcome) if s["warmup"]]
-    assert [s["system"] for s in warm] == ["fake", "slow", "slow", "fake"]
-
-
-def test_reference_pools_samples_of_all_comparisons(launch):
-    rows = by_system(launch("fake,slow,other", repeats=2))
-    assert (rows["fake"]["n"], rows["fake"]["lives"]) == (8, 4)
-    assert rows["slow"]["n"] == rows["other"]["n"] == 4
+    assert [s["system"] for s in pair if s["warmup"]] == ["fake", "slow", "slow", "fake"]
 
 
 def test_single_system_runs_alone(launch):
@@ -86,16 +112,16 @@ def test_single_system_runs_alone(launch):
     assert {s["pair"] for s in samples(outcome)} == {row["id"]}
 
 
-def test_different_work_has_ratios_per_edge_and_batch_only(launch):
-    outcome = launch("fake,other", repeats=3, options=("speed=0.01",))
-    row = by_system(outcome)["other"]
+def test_different_work_has_ratios_per_edge_and_batch_only(compared):
+    row = by_system(compared)["other"]
     assert row["work_class"] == "different"
     assert row["ratio"] is None and not row["verdict"]
     per_edge, per_batch = (
-        metric(outcome, "other", "epoch", f"speedup_per_{what}")["value"]
+        metric(compared, "other", "epoch", f"speedup_per_{what}")["value"]
         for what in ("edge", "batch")
     )
-    timed = [s for s in samples(outcome) if not s["warmup"] and not s.get("void")]
+    timed = [s for s in samples(compared) if not s["warmup"] and not s.get("void")]
+    timed = [s for s in timed if row["id"] in s["pair"]]
     own, reference = ([s for s in timed if s["system"] == name] for name in ("other", "fake"))
     edges, batches = (
         sum(s[key] for s in own) / sum(s[key] for s in reference)
@@ -110,29 +136,10 @@ def test_different_work_has_ratios_per_edge_and_batch_only(launch):
     assert per_batch == pytest.approx(math.exp(mean) * batches, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "system,status,words,code",
-    [
-        ("incorrect", "incorrect", "3 edges where 4 are right", 4),
-        ("late-incorrect", "incorrect", "lost edges", 4),
-        ("crash", "crash", "SIGSEGV", 3),
-        ("raises", "crash", "ValueError: a bug; see logs/", 3),
-        ("hang", "timeout", "cell_timeout_s", 3),
-        ("greedy", "oom_host", "memory", 3),
-        ("greedy-torch", "oom_host", "memory", 3),
-        ("greedy-real", "oom_host", "memory", 3),
-        ("greedy-gpu", "oom_gpu", "batch_size", 3),
-        ("greedy-gpu-driver", "oom_gpu", "batch_size", 3),
-        ("late-absent", "missing_dep", "make install", 6),
-        ("unable", "unsupported", "take another", 3),
-    ],
-)
-def test_failure_is_a_row_with_status_and_exit_code(launch, system, status, words, code):
-    limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=2"}
-    options = (limits[system],) if system in limits else ()
-    outcome = launch(f"{system},fake", repeats=1, options=options)
+def assert_failed(outcome, system, status, words, code):
     rows = by_system(outcome)
-    assert (rows[system]["status"], outcome.exit_code) == (status, code)
+    assert rows[system]["status"] == status
+    assert campaign.exit_code([rows[system], rows["fake"]], {system}) == code
     assert words in rows[system]["reason"]
     assert "\n" not in rows[system]["reason"]
     assert rows["fake"]["status"] == "ok"
@@ -140,9 +147,21 @@ def test_failure_is_a_row_with_status_and_exit_code(launch, system, status, word
     assert rows[system].get("ratio") is None
 
 
-def test_system_that_fails_its_gate_is_not_timed(launch):
-    outcome = launch("incorrect,fake")
-    assert not samples(outcome, system="incorrect")
+@pytest.mark.parametrize("system,status,words,code", FAILURES)
+def test_failure_is_a_row_with_status_and_exit_code(mixed, system, status, words, code):
+    assert_failed(mixed, system, status, words, code)
+    assert mixed.exit_code == 4  # incorrect results first
+
+
+def test_hang_is_a_row_and_no_processes_are_left(hanging):
+    outcome, before = hanging
+    assert_failed(outcome, "hang", "timeout", "cell_timeout_s", 3)
+    assert outcome.exit_code == 3
+    assert {p.pid for p in psutil.Process().children(recursive=True)} <= before
+
+
+def test_system_that_fails_its_gate_is_not_timed(mixed):
+    assert not samples(mixed, system="incorrect")
 
 
 def test_systems_run_alone_after_the_reference_fails(launch):
@@ -154,83 +173,63 @@ def test_systems_run_alone_after_the_reference_fails(launch):
     assert outcome.exit_code == 3
 
 
-def test_run_leaves_no_processes(launch):
-    before = {p.pid for p in psutil.Process().children(recursive=True)}
-    launch("fake,hang,crash,slow", repeats=1, options=("cell_timeout_s=1",))
-    assert {p.pid for p in psutil.Process().children(recursive=True)} <= before
-
-
-def test_missing_system_gets_its_stand_in_unless_named(launch):
-    outcome = launch("fake,absent", named=False)
+def test_missing_system_gets_its_stand_in_unless_named(launch, mixed):
+    outcome = launch("fake,absent,unable", named=False)
     rows = by_system(outcome)
     assert rows["absent"]["status"] == "missing_dep"
     assert "pip install absent" in rows["absent"]["reason"]
     assert (rows["slow"]["status"], rows["slow"]["stand_in_for"]) == ("ok", "absent")
+    assert rows["unable"]["status"] == "unsupported"
     assert outcome.exit_code == 0
-    outcome = launch("fake,absent", named=True)
-    assert set(by_system(outcome)) == {"fake", "absent"}
-    assert outcome.exit_code == 6
+    assert "slow" not in by_system(mixed)
 
 
-def test_unsupported_system_fails_the_run_only_if_named(launch):
-    assert launch("fake,unable", named=False).exit_code == 0
-    assert launch("fake,unable", named=True).exit_code == 3
-
-
-def test_spinning_worker_makes_its_row_doubtful(launch):
-    outcome = launch("fake,spin,slow", repeats=1, options=("speed=0.05",))
-    rows = by_system(outcome)
-    assert "'spin'" in rows["spin"]["doubtful"]
-    assert not any(
-        "'spin'" in rows[s]["doubtful"] for s in ("fake", "slow")
-    )  # they did not cause it
-    assert metric(outcome, "fake", "epoch", "idle_cpu_share")["value"] > 0.1
+@pytest.mark.parametrize("system,code", [("absent", 6), ("unable", 3)])
+def test_named_system_that_cannot_run_fails_the_run(launch, system, code):
+    outcome = launch(f"fake,{system}")
+    assert set(by_system(outcome)) == {"fake", system}
+    assert outcome.exit_code == code
 
 
 def test_doubtful_pairs_are_repeated_and_leave_no_verdict(launch, observer):
-    outcome = launch("fake,spin", repeats=3, options=("speed=0.1", "warmup_epochs=0"))
+    options = ("fake.speed=0.1", "spin.speed=0.1", "warmup_epochs=0")
+    outcome = launch("fake,spin,slow", repeats=3, options=options)
     rows = by_system(outcome)
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
     assert rows["spin"]["ratio"] > 0 and rows["spin"]["verdict"] == ""
     assert "'spin' used" in rows["spin"]["doubtful"]
+    for other in ("fake", "slow"):  # they did not cause it
+        assert "'spin'" not in rows[other]["doubtful"]
+    assert metric(outcome, "fake", "epoch", "idle_cpu_share")["value"] > 0.1
     assert rows["spin"]["reason"].startswith("the worker of 'spin' used")
     assert "so there is no verdict; run again on a quiet machine" in rows["spin"]["reason"]
     void = {s["life"] for s in samples(outcome) if s["void"]}
-    # All three planned pairs. On a busy machine, a worker may spin too little to be detected.
+    # All planned pairs. On a busy machine, a worker may spin too little to be detected.
     assert 1 <= len(void) <= 2 and rows["spin"]["pairs"] == rows["spin"]["lives"] == 3
     assert rows["spin"]["stopped"] in ("precise", "pairs", "called", "budget", "doubt")
     assert sum("is void" in n for n in observer.notes) == len(void)
 
 
-def test_output_of_a_system_goes_to_its_log(launch):
-    outcome = launch("fake,chatty")
-    assert by_system(outcome)["chatty"]["status"] == "ok"
-    (log,) = (outcome.folder / "logs").glob("*-chatty.log")
+def test_output_of_a_system_goes_to_its_log(mixed):
+    assert by_system(mixed)["chatty"]["status"] == "ok"
+    (log,) = (mixed.folder / "logs").glob("*-chatty.log")
     assert "chatter on stdout" in log.read_text()
     assert "more chatter" in log.read_text()
 
 
-def test_run_folder_is_complete_and_contains_no_local_paths(launch, tmp_path):
-    outcome = launch("fake,slow,crash")
-    names = {p.name for p in outcome.folder.iterdir()}
+def test_run_folder_is_complete_and_contains_no_local_paths(mixed):
+    names = {p.name for p in mixed.folder.iterdir()}
     assert names >= {"cells.csv", "samples.csv", "run.json", "definition.toml", "logs"}
-    assert not [p for p in outcome.folder.rglob(".tmp-*")]
-    record = json.loads((outcome.folder / "run.json").read_text())
+    assert not [p for p in mixed.folder.rglob(".tmp-*")]
+    record = json.loads((mixed.folder / "run.json").read_text())
     assert record["finished"] is True
     assert set(record) >= {
         "experiment", "definition_hash", "revision", "versions", "machine", "load_before",
         "load_after", "profile",
     }  # fmt: skip
-    assert str(tmp_path) not in (outcome.folder / "run.json").read_text()
-    assert str(tmp_path) not in (outcome.folder / "cells.csv").read_text()
-
-
-def test_second_run_in_a_folder_is_refused(launch, tmp_path):
-    from gnnbench.harness.folder import locked
-
-    with locked(tmp_path / "results"), pytest.raises(UsageError, match="another run is writing"):
-        launch("fake")
-    assert launch("fake").exit_code == 0
+    local = str(mixed.folder.parents[1])
+    assert local not in (mixed.folder / "run.json").read_text()
+    assert local not in (mixed.folder / "cells.csv").read_text()
 
 
 def interrupt_when(condition):
@@ -243,68 +242,78 @@ def interrupt_when(condition):
     thread.start()
 
 
-def test_ctrl_c_keeps_finished_pairs_and_resume_continues(launch, tmp_path):
+def test_ctrl_c_keeps_finished_pairs_and_resume_continues(launch, tmp_path, monkeypatch):
     flag = tmp_path / "flag"
-    options = (f'waits.flag="{flag}"',)
+    launch = partial(launch, "fake,slow,waits", repeats=2, options=(f'waits.flag="{flag}"',))
     interrupt_when(flag.exists)
     with pytest.raises(campaign.Interrupted) as stopped:
-        launch("fake,slow,waits", repeats=3, options=options)
+        launch()
     run = reader.read(stopped.value.folder)
     # The interrupted pair does not count.
-    assert {r["system"]: r["n"] for r in run.cells} == {"fake": 6, "slow": 6}
+    assert {r["system"]: r["n"] for r in run.cells} == {"fake": 4, "slow": 4}
     assert run.record["finished"] is False
     worker = int(flag.read_text())
     assert not psutil.pid_exists(worker)
+    requests = []
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "run", lambda request, observer: requests.append(request))
+        launch(resume=True)
+    remaining = campaign.unfinished(requests[0])
+    assert [c.system for c in remaining.cells] == ["fake", "waits"] and len(remaining.pairs) == 1
     kept = len(run.samples)
-    outcome = launch("fake,slow,waits", repeats=3, options=options, resume=True)
+    outcome = launch(resume=True)
     assert outcome.folder == stopped.value.folder
     rows = by_system(outcome)
-    assert {s: r["n"] for s, r in rows.items()} == {"fake": 12, "slow": 6, "waits": 6}
-    assert rows["waits"]["pairs"] == 3
+    assert {s: r["n"] for s, r in rows.items()} == {"fake": 8, "slow": 4, "waits": 4}
+    assert rows["waits"]["pairs"] == 2
     after = samples(outcome)
     assert after[:kept] == run.samples
     assert not [s for s in after[kept:] if s["system"] == "slow"]
     assert {s["life"] for s in after if s["system"] == "waits" and s["void"]} == {0}
-    assert {s["life"] for s in after if s["system"] == "waits" and not s["void"]} == {1, 2, 3}
-
-
-def test_dry_run_of_resume_lists_the_remaining_pairs(launch, tmp_path, monkeypatch):
-    flag = tmp_path / "flag"
-    options = (f'waits.flag="{flag}"',)
-    interrupt_when(flag.exists)
-    with pytest.raises(campaign.Interrupted):
-        launch("fake,slow,waits", options=options)
-    requests = []
-    with monkeypatch.context() as patch:
-        patch.setattr(campaign, "run", lambda request, observer: requests.append(request))
-        launch("fake,slow,waits", options=options, resume=True)
-    remaining = campaign.unfinished(requests[0])
-    assert [c.system for c in remaining.cells] == ["fake", "waits"] and len(remaining.pairs) == 1
-    launch("fake,slow,waits", options=options, resume=True)
+    assert {s["life"] for s in after if s["system"] == "waits" and not s["void"]} == {1, 2}
     assert not campaign.unfinished(requests[0]).pairs
 
 
-def test_resume_of_a_finished_run_measures_nothing(launch):
-    first = launch("fake,slow")
-    again = launch("fake,slow", resume=True)
-    assert again.folder == first.folder
-    assert again.rows == first.rows
+@pytest.fixture
+def again(module_launch, compared):
+    """Gives the command of ``compared`` with ``--resume`` and other changes."""
+    return partial(
+        module_launch,
+        "fake,slow,other",
+        **{"resume": True, "repeats": 3, "options": ("speed=0.01",)},
+    )
 
 
-def test_resume_refuses_changed_settings_code_and_machine(launch, monkeypatch):
-    from gnnbench.measure import machine
+def test_resume_of_a_finished_run_measures_nothing(again, compared):
+    resumed = again()
+    assert resumed.folder == compared.folder
+    assert resumed.rows == compared.rows
 
+
+def test_second_run_in_a_folder_is_refused(again, compared):
+    from gnnbench.harness.folder import locked
+
+    with locked(compared.folder.parents[1]), pytest.raises(UsageError, match="another run is wri"):
+        again()
+    assert again().exit_code == 0
+
+
+def test_resume_without_a_run_is_refused(launch):
     with pytest.raises(UsageError, match="no run of"):
         launch("fake", resume=True)
-    first = launch("fake")
+
+
+def test_resume_refuses_changed_settings_code_and_machine(again, compared, monkeypatch):
+    from gnnbench.measure import machine
+
     with pytest.raises(
-        UsageError, match=r"is another one: measure\.pairs was \[2\] and is \[3\]; give the same"
+        UsageError, match=r"is another one: measure\.pairs was \[3\] and is \[4\]; give the same"
     ):
-        launch("fake", repeats=3, resume=True)
+        again(repeats=4)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "changed")
     with pytest.raises(UsageError, match="the code changed since"):
-        launch("fake", resume=True)
-    assert launch("fake", resume=True, force=True).folder == first.folder
+        again()
+    assert again(force=True).folder == compared.folder
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     for what, change in (
         ("the machine", ("fingerprint", lambda hardware: "another")),
@@ -313,26 +322,24 @@ def test_resume_refuses_changed_settings_code_and_machine(launch, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(machine, *change)
             with pytest.raises(UsageError, match=f"{what} changed since .* cannot be pooled"):
-                launch("fake", resume=True, force=True)
+                again(force=True)
 
 
-def test_resume_refuses_a_plugin_whose_sources_changed(launch, monkeypatch, tmp_path):
+def test_resume_refuses_a_plugin_whose_sources_changed(again, compared, monkeypatch, tmp_path):
     """Otherwise a changed sampler would keep the verdict on its old version."""
     from gnnbench.core import registry
 
     changed = tmp_path / "changed.py"
     changed.write_text("")
-    first = launch("fake,slow")
-    record = reader.read_record(first.folder)["plugins"]
-    assert record.keys() == {"system fake", "system slow"}
+    record = reader.read_record(compared.folder)["plugins"]
+    assert record.keys() == {"system fake", "system slow", "system other"}
     assert all(len(one["source_digest"]) == 16 for one in record.values())
-    assert launch("fake,slow", resume=True).folder == first.folder
     monkeypatch.setattr(registry, "_sources", lambda module: [changed])
     with pytest.raises(
         UsageError, match=r"^the module '[a-z_]+' changed since 'run-.*--resume --f"
     ):
-        launch("fake,slow", resume=True)
-    assert launch("fake,slow", resume=True, force=True).folder == first.folder
+        again()
+    assert again(force=True).folder == compared.folder
 
 
 def test_unknown_dataset_is_refused_before_the_run(launch, tmp_path):

@@ -70,7 +70,7 @@ def test_sigkill_loses_at_most_the_current_block(tmp_path):
         "machine.source_digest = lambda native=True: 'same'\n"
         "from gnnbench.cli import main; main()\n"
     )
-    words = (*RUN[:-1], "2", "--systems", "fake,slow,waits", "-o", f'waits.flag="{flag}"')
+    words = (*RUN, "--systems", "fake,slow,waits", "-o", f'waits.flag="{flag}"')
 
     def begin(*more):
         return subprocess.Popen(
@@ -92,14 +92,13 @@ def test_sigkill_loses_at_most_the_current_block(tmp_path):
         pytest.fail("the worker outlived its parent")
     (folder,) = (tmp_path / "results" / "breakdown").iterdir()
     kept = (folder / "samples.jsonl").read_bytes()
-    assert kept.count(b"\n") >= 12  # at least two pairs of the first comparison
+    assert kept.count(b"\n") >= 6  # the pair of the first comparison
     process = begin("--resume", "--json")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     report = json.loads(out)
-    assert {c["system"]: c["pairs"] for c in report["cells"] if c["system"] != "fake"} == {
-        "slow": 2, "waits": 2,
-    }  # fmt: skip
+    pairs = {c["system"]: c["pairs"] for c in report["cells"] if c["system"] != "fake"}
+    assert pairs == {"slow": 1, "waits": 1}
     assert (folder / "samples.jsonl").read_bytes().startswith(kept)
 
 

@@ -1,21 +1,19 @@
 """The command line: standard output, standard error and exit codes."""
 
 import json
-import os
 import re
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from cli_process import RUN, call, start
-from fakes import fake_environment
 
+from gnnbench.harness import doctor
 from gnnbench.version import __version__
 
 
 def test_run_plot_and_json(run_inside, tmp_path):
-    code, out, err = call(*RUN[:-1], "1", "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
+    code, out, err = run_inside(*RUN, "--systems", "fake,slow,incorrect,crash")
     assert code == 4, err
     for number, system in ((1, "slow"), (2, "incorrect"), (3, "crash")):
         assert f"{number} of 3: products~twin@0.005 gcn {system}: opening\n" in err
@@ -249,20 +247,17 @@ def test_missing_data_exits_with_6(run_inside):
     assert err.count("\n") == 1
 
 
-def test_internal_error_names_the_log_with_its_traceback(tmp_path):
-    broken = "import gnnbench.harness.doctor as d\nd.examine = lambda: 1 / 0\n"
-    script = broken + "import sys; sys.argv = ['gnnbench', 'doctor']\n"
-    script += "from gnnbench.cli import main; main()\n"
-    env = {**os.environ, **fake_environment(), "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
+def test_internal_error_names_the_log_with_its_traceback(run_inside, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "examine", lambda: 1 / 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code, _, err = run_inside("doctor")
+    assert code == 1
+    assert err.count("\n") == 1
     (log,) = tmp_path.glob("gnnbench-*.log")
-    assert str(log) in done.stderr
+    assert str(log) in err
     assert "ZeroDivisionError" in log.read_text()
-    env["GNNBENCH_DEBUG"] = "1"
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-    assert "Traceback" in done.stderr
+    monkeypatch.setenv("GNNBENCH_DEBUG", "1")
+    assert "Traceback" in run_inside("doctor")[2]
 
 
 def test_list_and_doctor(run_inside):

@@ -225,12 +225,12 @@ def at_start(venv, text):
         pth.unlink()
 
 
-@pytest.mark.parametrize("more", ["", "import gnnbench.harness.worker\n"])
-def test_an_editable_gnnbench_there_is_passed_over(more, old, tmp_path):
+def test_an_editable_gnnbench_there_is_passed_over(old, tmp_path):
+    """Even if it is imported already when the worker starts."""
     file = tmp_path / "foreign.py"
     file.write_text("FOREIGN = True\n")
     with (
-        at_start(old, EDITABLE.format(file=str(file)) + more),
+        at_start(old, EDITABLE.format(file=str(file)) + "import gnnbench.harness.worker\n"),
         open_environments([f"old={old}"]) as found,
     ):
         assert {"baseline", "mine"} <= found.systems

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fakes import by_system
+from fakes import Quiet, by_system
 
 from gnnbench.analysis.row_remarks import ratio_lines
 from gnnbench.config.overrides import Overrides
@@ -15,24 +15,34 @@ from gnnbench.schema import reader
 SPEED = ("sampling.speed=0.01", "sampling-twice.speed=0.01")
 
 
-@pytest.fixture
-def sample(fakes, tmp_path, observer):
+def sampler(folder):
     def run(text="", resume=False, **over):
-        definition = tmp_path / "tries.toml"
+        definition = folder / "tries.toml"
         definition.write_text(
             'schema_version = 2\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
             'system = ["sampling", "sampling-twice"]\ndataset = ["products~twin@0.005"]\n'
             'until = ["sample"]\n[measure]\npairs = [3]\nrounds = 2\n'
             "unstable_half_width = 0.0\n"
         )
-        request = make_request(str(definition), Overrides(**over), tmp_path / "results", resume)
-        return campaign.run(request, observer)
+        request = make_request(str(definition), Overrides(**over), folder / "results", resume)
+        return campaign.run(request, Quiet())
 
     return run
 
 
-def test_profiled_stages_are_in_tables_once_per_cell(sample):
-    outcome = sample()
+@pytest.fixture
+def sample(fakes, tmp_path):
+    return sampler(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def outcome(module_fakes, tmp_path_factory):
+    """A run of three pairs, with three profiling runs of each cell."""
+    run = sampler(tmp_path_factory.mktemp("sampling"))
+    return run('compare = [["sampling-twice", "sampling"]]', options=(*SPEED, "looks=3"))
+
+
+def test_profiled_stages_are_in_tables_once_per_cell(outcome):
     run = reader.read(outcome.folder)
     assert [r["cell"] for r in run.stages] == [
         "sampling (unverified)", "sampling-twice (unverified)",
@@ -45,8 +55,8 @@ def test_profiled_stages_are_in_tables_once_per_cell(sample):
     assert len(profiles) == 2 and max(profiles) < min(done)  # a pair ends after its profiling run
 
 
-def test_several_profiling_runs_give_stage_times_an_interval(sample):
-    run = reader.read(sample(options=("looks=3",)).folder)
+def test_several_profiling_runs_give_stage_times_an_interval(outcome):
+    run = reader.read(outcome.folder)
     assert [(r["looks"], r["batches"], r["edges"]) for r in run.stages] == [(3, 20, 400)] * 2
     for row in run.stages:
         assert (row["host_s"], row["host_low_s"], row["host_high_s"]) == pytest.approx([1e-3] * 3)
@@ -62,8 +72,7 @@ def test_failed_profiling_run_keeps_the_measurement(sample):
     ]
 
 
-def test_sampling_rows_have_no_loss_and_ratios_follow_the_definition(sample):
-    outcome = sample('compare = [["sampling-twice", "sampling"]]', options=SPEED)
+def test_sampling_rows_have_no_loss_and_ratios_follow_the_definition(outcome):
     row = by_system(outcome)["sampling"]
     assert (row["status"], row["loss"], row["hidden"]) == ("ok", None, None)
     assert row["memory_io_time_s"] is None and row["compute_time_s"] is None

@@ -52,14 +52,15 @@ def is_for_typing(node):
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def nodes(tree, inside=False):
+def nodes(tree):
     """(node, whether it stands in a function) of what runs."""
-    for child in ast.iter_child_nodes(tree):
-        if is_for_typing(child):
-            continue
-        yield child, inside
-        deeper = inside or isinstance(child, ast.FunctionDef | ast.Lambda)
-        yield from nodes(child, deeper)
+    todo = [(tree, False)]
+    while todo:
+        parent, inside = todo.pop()
+        inside = inside or isinstance(parent, ast.FunctionDef | ast.Lambda)
+        children = [(n, inside) for n in ast.iter_child_nodes(parent) if not is_for_typing(n)]
+        yield from children
+        todo += children
 
 
 def imported(node):

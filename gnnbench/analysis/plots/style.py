@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, TypedDict, TypeVar
 
 from matplotlib.axes import Axes
@@ -72,12 +73,16 @@ def _drawable_rows(rows: Iterable[RecordT]) -> list[RecordT]:
     drawable = [copy(row) for row in rows]
     for row in drawable:
         for name, value in row.items():
-            if isinstance(value, str):
-                # A recipe is JSON: its texts are replaced one by one.
-                is_recipe = name == "recipe" and value
-                text = json.dumps(_drawable(json.loads(value))) if is_recipe else safe.figure(value)
+            if isinstance(value, str) and (text := _drawable_text(name, value)) != value:
                 setattr(row, name, text)
     return drawable
+
+
+@lru_cache(4096)  # samples and metrics repeat the same texts
+def _drawable_text(name: str, value: str) -> str:
+    if name == "recipe" and value:  # JSON: its texts are replaced one by one
+        return json.dumps(_drawable(json.loads(value)))
+    return safe.figure(value)
 
 
 def _drawable(value: object) -> object:
