@@ -269,6 +269,19 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
         "indices holds an id that is not a node",
     ),
 ]  # fmt: skip
+# One bad neighbour of node 0: next to the valid ids, and at the limits of a type.
+BAD += [
+    (
+        {"indices": torch.cat([torch.tensor([bad], dtype=dtype), INDICES[1:].to(dtype)])},
+        DataError,
+        "indices holds an id that is not a node",
+    )
+    for dtype, values in (
+        (torch.int32, (6, -1, 2**31 - 1, -(2**31))),
+        (torch.int64, (6, -1, 2**31, 2**32, -(2**32), 2**63 - 1, -(2**63))),
+    )
+    for bad in values
+]
 
 
 def check_bad(

@@ -57,15 +57,18 @@ void map_edges(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer, co
   }
 }
 
+// A key is a node if neither it nor num_nodes - 1 - key is negative. One sign at the end, because
+// vectors of the baseline instruction set cannot compare unsigned values.
 template <class Id>
 bool are_nodes(const Id* keys, int64_t n, int64_t num_nodes) {
   using Unsigned = std::make_unsigned_t<Id>;
-  bool inside = true;
+  const Unsigned last = static_cast<Unsigned>(num_nodes - 1);
+  Unsigned signs = 0;
   for (int64_t e = 0; e < n; ++e) {
-    inside &=
-        static_cast<uint64_t>(static_cast<Unsigned>(keys[e])) < static_cast<uint64_t>(num_nodes);
+    const Unsigned key = static_cast<Unsigned>(keys[e]);
+    signs |= key | (last - key);
   }
-  return inside;
+  return static_cast<Id>(signs) >= 0;
 }
 
 // A chunk of rows whose edges fit on the stack. Rows are grouped by kind, so that no branch depends
