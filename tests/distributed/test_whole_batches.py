@@ -160,13 +160,14 @@ def test_foreign_samplers_have_whole_batches(group, small_graph, name):
     of, settings = ("baseline", {"sampler": name}) if name == "pgsampler" else (name, {})
     plain = make(small_graph, of, {**settings, "schedule": "serial"}, **SMALL)
     system = group(2, {**settings, **WHOLE}, system=of)
-    ours, right = system.check(), plain.check()
+    ours = system.check()
     assert ours.ok, ours.reason
-    assert ours.edges_per_seed == pytest.approx(right.edges_per_seed, rel=0.05)
-    for epoch in range(2):
+    edges = [0, 0]
+    for epoch in range(8):  # of one epoch, they differ by up to 5 %
         report, one = run(system, epoch), run(plain, epoch)
         assert report.ok, report.reason
-        assert report.sampled_edges == pytest.approx(one.sampled_edges, rel=0.05)
+        edges = [edges[0] + report.sampled_edges, edges[1] + one.sampled_edges]
+    assert edges[0] == pytest.approx(edges[1], rel=0.04)  # 5 standard deviations
     verified(system)
 
 
