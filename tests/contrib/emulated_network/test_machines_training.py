@@ -63,10 +63,8 @@ def test_killed_rank_ends_all_and_leaves_no_namespace():
         time.sleep(0.2)
     (rank,) = network.processes(f"{NAME}-2")
     others = network.processes(f"{NAME}-1")
-    started = time.monotonic()
     os.kill(rank, signal.SIGKILL)
     _, error = run.communicate(timeout=60)
-    assert time.monotonic() - started < 60
     assert run.returncode == 3
     assert "all others were ended" in error
     assert network.namespaces(NAME) == []
