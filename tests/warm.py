@@ -235,7 +235,7 @@ def forget_plugins() -> None:
     from gnnbench.core import registry
 
     registry.entries.cache_clear()
-    registry._installed.cache_clear()
+    registry.installed.cache_clear()
 
 
 def import_packages() -> None:

@@ -143,7 +143,7 @@ class _EntryPoints(Protocol):
 
 
 @lru_cache(maxsize=1)
-def _installed() -> _EntryPoints:
+def installed() -> _EntryPoints:
     """Entry points of all installed distributions, read once: there may be hundreds."""
     return entry_points()  # its class differs between Python 3.11 and 3.12; both have `select`
 
@@ -155,7 +155,7 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     Raises ``UsageError`` for a malformed variable, and for a name that is already built in.
     """
     group = f"gnnbench.{GROUPS[kind]}"
-    plugins = {e.name: e for e in _installed().select(group=group)}
+    plugins = {e.name: e for e in installed().select(group=group)}
     variable = extra_variable(kind)
     for text in filter(None, os.environ.get(variable, "").split(",")):
         name, _, value = (part.strip() for part in text.partition("="))
@@ -195,7 +195,7 @@ def packages() -> list[tuple[str, str, str]]:
     distributions = {
         (entry.module.partition(".")[0], entry.dist.name, entry.dist.version)
         for kind in KINDS
-        for entry in _installed().select(group=f"gnnbench.{GROUPS[kind]}")
+        for entry in installed().select(group=f"gnnbench.{GROUPS[kind]}")
         if entry.dist is not None
     }
     return sorted(distributions)

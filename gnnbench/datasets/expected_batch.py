@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gnnbench.core.errors import DataError
 from gnnbench.core.fanouts import ALL
 from gnnbench.datasets.store import layout
 from gnnbench.schema.arrays import Array
@@ -29,7 +30,8 @@ def expected_batch(folder: Path, fanouts: Sequence[int], seeds: int) -> BatchSiz
 
     Rows longer than the fanout are drawn from with replacement, so slightly fewer nodes are
     distinct than with a sampler. A hop with more than ``MOST_EDGES`` edges is drawn for a part of
-    its targets and scaled up; its nodes are then an upper bound.
+    its targets and scaled up; its nodes are then an upper bound. Raises ``DataError`` for a
+    damaged graph, as far as it is read.
     """
     arrays = layout.read_meta(folder)["arrays"]
     indptr, indices, train = (
@@ -38,10 +40,16 @@ def expected_batch(folder: Path, fanouts: Sequence[int], seeds: int) -> BatchSiz
     )
     random = np.random.default_rng(0)
     nodes = random.choice(train, min(seeds, len(train)), replace=False).astype(np.int64)
+    num_nodes = len(indptr) - 1
     edges, targets_of_each = 0.0, 1.0  # how many targets each of ``nodes`` stands for
     for fanout in fanouts:
-        targets_of_each = min(targets_of_each, (len(indptr) - 1) / len(nodes))
-        degrees = indptr[nodes + 1] - indptr[nodes]
+        if nodes.min() < 0 or nodes.max() >= num_nodes:
+            raise DataError(f"{folder} is damaged: it holds an id that is not a node")
+        targets_of_each = min(targets_of_each, num_nodes / len(nodes))
+        begins, ends = indptr[nodes], indptr[nodes + 1]
+        degrees = ends - begins
+        if begins.min() < 0 or degrees.min() < 0 or ends.max() > len(indices):
+            raise DataError(f"{folder} is damaged: indptr is broken")
         picks = degrees if fanout == ALL else np.minimum(degrees, fanout)
         if (total := int(picks.sum())) > MOST_EDGES:
             chosen = random.permutation(len(nodes))[: max(len(nodes) * MOST_EDGES // total, 1)]
@@ -49,7 +57,7 @@ def expected_batch(folder: Path, fanouts: Sequence[int], seeds: int) -> BatchSiz
             nodes, degrees, picks = nodes[chosen], degrees[chosen], picks[chosen]
         edges += targets_of_each * int(picks.sum())
         nodes = np.union1d(nodes, _neighbours(indptr, indices, nodes, degrees, picks, random))
-    return BatchSize(edges, min(targets_of_each * len(nodes), len(indptr) - 1))
+    return BatchSize(edges, min(targets_of_each * len(nodes), num_nodes))
 
 
 def _neighbours(

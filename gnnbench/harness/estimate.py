@@ -121,10 +121,11 @@ class DatasetSize(NamedTuple):
         """Return the size of a sampled batch.
 
         Without a prepared graph it is a tree of distinct nodes of mean degree, limited by the
-        graph: an upper bound.
+        graph: an upper bound. Likewise with a damaged one, which the run reports as a row.
         """
         if self.path is not None:
-            return expected_batch(self.path, tuple(fanouts), seeds)
+            with suppress(DataError):
+                return expected_batch(self.path, tuple(fanouts), seeds)
         edges, nodes = 0.0, float(seeds)
         for fanout in fanouts:
             drawn = nodes * at_most(fanout, self.edges / self.nodes)

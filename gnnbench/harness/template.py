@@ -34,7 +34,7 @@ NO_MARK = "0" * 16  # of a template: workers overwrite it, so it has the length 
 # What is missing fails in the worker, by name.
 MODULES = (
     "torch",
-    "gnnbench.core.registry:_installed",
+    "gnnbench.core.registry:installed",
     "gnnbench.harness.failures",
     "gnnbench.measure.timeline",
     "gnnbench.models.native",

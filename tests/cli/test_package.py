@@ -39,7 +39,7 @@ def installed(monkeypatch):
 
 
 def clear_caches():
-    caches = registry._installed, registry.entries, available.availability
+    caches = registry.installed, registry.entries, available.availability
     for cache in (*caches, environment.dataset_state):
         cache.cache_clear()
 

@@ -100,7 +100,7 @@ def test_malformed_variable_is_an_error(text, extra):
 
 def test_entry_points_follow_built_in_names(extra, monkeypatch):
     installed = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
-    monkeypatch.setattr(registry, "_installed", lambda: installed)
+    monkeypatch.setattr(registry, "installed", lambda: installed)
     extra("schedule", "mm=json:dumps")
     ours = [
         "serial", "prefetch", "alternate", "producer-consumer", "data-parallel", "factored",
@@ -121,7 +121,7 @@ def test_plug_in_with_a_built_in_name_is_refused(kind, extra, monkeypatch):
     extra(kind, "")
     group = f"gnnbench.{registry.GROUPS[kind]}"
     installed = EntryPoints([EntryPoint(name, "a:b", group)])
-    monkeypatch.setattr(registry, "_installed", lambda: installed)
+    monkeypatch.setattr(registry, "installed", lambda: installed)
     with pytest.raises(UsageError, match="give it another name"):
         registry.known(kind)
 

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from gnnbench.core.errors import DataError
 from gnnbench.core.fanouts import ALL
 from gnnbench.datasets import expected_batch as module
 from gnnbench.datasets.expected_batch import expected_batch
+from gnnbench.datasets.store import layout
 from gnnbench.datasets.store.arrays import write_graph
+from gnnbench.harness.estimate import DatasetSize
 
 
 @pytest.fixture
@@ -47,6 +50,24 @@ def test_rows_up_to_the_fanout_are_taken_whole(stored, fanouts, seeds, edges, no
         assert 2 <= size.nodes <= 4
     else:
         assert size.nodes == nodes
+
+
+@pytest.mark.parametrize(
+    ("array", "place", "bad"),
+    [("indices", 0, 5), ("indices", 0, -1), ("train_idx", 0, 5), ("indptr", 1, 7),
+     ("indptr", 1, -1), ("indptr", 2, 3)],
+)  # fmt: skip
+def test_damaged_graph_is_refused(stored, array, place, bad):
+    meta = layout.read_meta(stored)["arrays"][array]
+    values = layout.stored_array(stored, array, meta).copy()
+    values[place] = bad
+    values.tofile(layout.file_of(stored, array))
+    with pytest.raises(DataError, match="is damaged"):
+        expected_batch(stored, (ALL, ALL), 2)
+    size = DatasetSize(nodes=5, edges=6, width=1, train=2, path=stored)
+    assert size.batch((ALL, ALL), 2) == size._replace(path=None).batch(
+        (ALL, ALL), 2
+    )  # an upper bound
 
 
 def test_a_part_of_a_large_hop_is_scaled_up(store, monkeypatch):

@@ -30,8 +30,8 @@ def calibrated(module_fakes, calibrated_store):
         patch.setenv("GNNBENCH_DATA", str(calibrated_store))
         with patch.context() as fewer:
             fewer.setattr(calibration, "Rule", lambda: RULE)
-            found = calibrate(WISH, calibrated_store.parent / "results", Quiet())
-        yield found
+            result = calibrate(WISH, calibrated_store.parent / "results", Quiet())
+        yield result
 
 
 @pytest.fixture

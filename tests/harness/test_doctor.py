@@ -130,7 +130,7 @@ def plug_ins(monkeypatch, tmp_path):
     from gnnbench.harness import available
 
     def clear():
-        for cache in (registry._installed, registry.entries, available.availability):
+        for cache in (registry.installed, registry.entries, available.availability):
             cache.cache_clear()
 
     (tmp_path / "bare_plug_ins.py").write_text(BARE)
@@ -179,7 +179,7 @@ def test_plug_in_with_a_built_in_name_is_refused_with_its_package(plug_ins):
     (plug_ins / "entry_points.txt").write_text(
         "[gnnbench.systems]\nbaseline = bare_plug_ins:Bare\n"
     )
-    registry._installed.cache_clear()
+    registry.installed.cache_clear()
     registry.entries.cache_clear()
     with pytest.raises(UsageError, match=r"another name in the package bare_plug_ins 1\.2"):
         doctor.systems()

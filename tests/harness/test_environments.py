@@ -82,7 +82,7 @@ def cli(new, said, monkeypatch):
 
     def forget():
         registry.entries.cache_clear()
-        registry._installed.cache_clear()
+        registry.installed.cache_clear()
         sys.modules.pop("mine_gnn", None)
 
     paths = [str(new), os.environ.get("PYTHONPATH", "")]

@@ -62,7 +62,7 @@ def loose(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def clear_caches() -> None:
     """Clear registry caches and unload the third-party modules."""
-    for cached in (registry._installed, registry.entries, available.availability):
+    for cached in (registry.installed, registry.entries, available.availability):
         cached.cache_clear()
     for module in ("stranger_gnn", "broken_gnn"):
         sys.modules.pop(module, None)
